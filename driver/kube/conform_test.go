@@ -190,7 +190,8 @@ func conform(t *testing.T, b *bench, topics []string) {
 			root, _ := b.rootOf(e)
 			return b.open(t, root)
 		},
-		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return len(processes(t, e, ref, "", "")) },
+		Outside: b.outside(),
+		Living:  func(t *testing.T, e engine.Engine, ref engine.Ref) int { return len(processes(t, e, ref, "", "")) },
 		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {
 			all := processes(t, e, ref, node, "run")
 			if len(all) == 0 {

@@ -36,7 +36,7 @@
 //	claim.go                        devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go                      nodes that are kept for the pool
 //
-// Beside it: settings is what a pool is told, inventory knows the nodes, podstatus reads pods, quota does
+// Beside it: settings is what a pool is told, inventory knows the nodes, nodefence closes them, podstatus reads pods, quota does
 // the arithmetic of quotas, gang is what begins pods together, preflight what is checked before a pool is added, with the rights and the policy that a
 // pool needs, cluster is the client, render makes the objects, manifestpod those of manifests, dra knows devices that are claimed,
 // agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -50,7 +52,8 @@ type Engine struct {
 	cache *watchcache.Cache
 	board *kit.EndpointBoard
 
-	*kit.Reports // answers Inspect, List and Watch from the cache
+	*kit.Reports      // answers Inspect, List and Watch from the cache
+	*nodefence.Fencer // answers Fence, Unfence and Empty
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -89,7 +92,10 @@ type Engine struct {
 // engineName is the name of the engine in errors.
 const engineName = "kubernetes"
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.NodeFencer = (*Engine)(nil)
+)
 
 // New opens the engine on its state directory and goes on with the attempts in it. One engine
 // can use a directory at a time: fault.Conflict. The cluster need not answer.
@@ -111,8 +117,13 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
+	fences, err := nodefence.New(cfg.Cluster, filepath.Join(cfg.Root, "nodefences"), log.server, cfg.Patience)
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes engine: %w", errors.Join(err, log.Close()))
+	}
 	e := &Engine{
-		logs: logDir(filepath.Join(cfg.Root, "logs")), secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")),
+		Fencer: fences,
+		logs:   logDir(filepath.Join(cfg.Root, "logs")), secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")),
 		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server),
 		attempts:  map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},

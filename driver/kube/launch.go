@@ -191,6 +191,9 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order, given []engine.Secret) erro
 	if o.Nodes == nil {
 		return fault.New(fault.Unavailable, "launch of attempt %s: it was forgotten at this moment", ref)
 	}
+	if err := e.Refuse(ref, o.Claims); err != nil {
+		return err
+	}
 	if err := e.claimConflict(o); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out, err := e.inventory.Nodes(ctx)
 	e.recheckLost() // of a look that failed there may be nodes
 	if err == nil {
+		e.See(out)
 		e.reserver.wake()
 	}
 	return out, err

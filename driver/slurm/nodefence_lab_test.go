@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func conformFences(t *testing.T, l *lab.Lab, b *bench) {
 		},
 		Drain: func(t *testing.T, _ engine.Engine, node, why string) {
 			if why == "" {
-				_, _ = l.Try(t.Context(), "scontrol", "update", "NodeName="+node, "State=UNDRAIN") // which may have been done
+				_, _ = l.Try(context.Background(), "scontrol", "update", "NodeName="+node, "State=UNDRAIN") // which may have been done
 				return
 			}
 			l.Run(t, "scontrol", "update", "NodeName="+node, "State=DRAIN", "Reason="+why)

@@ -90,6 +90,12 @@ func (b *fenceBench) look(node string) engine.NodeContents {
 	return c
 }
 
+// awaitEmpty waits until a node is proved to be empty: its agent may have to be heard first.
+func (b *fenceBench) awaitEmpty(node string, f engine.NodeFence) {
+	b.Helper()
+	b.pollUntil("it is empty", func() bool { c := b.look(node); return c.ProvedEmpty(f.Epoch) })
+}
+
 // nodeNamed is a node as the engine lists it.
 func (b *fenceBench) nodeNamed(name string) fleet.Node {
 	b.Helper()
@@ -135,7 +141,8 @@ func testFenceCloses(b *fenceBench) {
 	node := b.freeNode()
 	f := b.mustFence(node)
 	b.checkStands(node, f.Epoch)
-	if c := b.look(node); !c.ProvedEmpty(f.Epoch) || c.ProvedEmpty(f.Epoch-1) || c.Drained != "" || len(c.Looked) == 0 {
+	b.awaitEmpty(node, f)
+	if c := b.look(node); c.ProvedEmpty(f.Epoch-1) || c.Drained != "" || len(c.Looked) == 0 {
 		b.Errorf("nothing is on it: %+v", c)
 	}
 	if out := b.Outside.Start; out != nil {
@@ -178,7 +185,7 @@ func testFenceGoesOn(b *fenceBench) {
 	}
 	b.mustStop(ref, engine.Stop{Grace: patience})
 	checkEnded(b.T, b.awaitGone(ref), engine.Stopped, job.ExitCode{Signal: sigterm}) // not by the fence
-	b.pollUntil("it is empty", func() bool { c := b.look(node); return c.ProvedEmpty(f.Epoch) })
+	b.awaitEmpty(node, f)
 	b.mustUnfence(node, f)
 }
 
@@ -267,7 +274,7 @@ func testFenceOthers(b *fenceBench) {
 		b.Errorf("others' work is there: %+v", c)
 	}
 	end()
-	b.pollUntil("it is empty", func() bool { c := b.look(node); return c.ProvedEmpty(f.Epoch) })
+	b.awaitEmpty(node, f)
 	b.mustUnfence(node, f)
 }
 
@@ -283,7 +290,7 @@ func testFenceSilent(b *fenceBench) {
 		b.Errorf("it does not answer: %+v", c)
 	}
 	restore()
-	b.pollUntil("it is known to be empty", func() bool { c := b.look(node); return c.ProvedEmpty(f.Epoch) })
+	b.awaitEmpty(node, f)
 	b.mustUnfence(node, f)
 }
 

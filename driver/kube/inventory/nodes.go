@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/coxswain-sched/coxswain/agent/discover"
+	"github.com/coxswain-sched/coxswain/driver/kube/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -64,6 +65,9 @@ func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
 		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: nodeFeatures(t, n), Path: nodePath(n, levels),
 	}}
 	m.Node.State, m.Node.Why = nodeState(t, n)
+	if f := nodefence.Read(n); f.Stands {
+		m.Node.Fence = f.Epoch
+	}
 	if f := n.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
 		m.Strict = *f.SupplementalGroupsPolicy
 	}

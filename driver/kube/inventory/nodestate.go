@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -17,9 +18,7 @@ func nodeState(t *settings.Terms, n *corev1.Node) (fleet.NodeState, string) {
 	level := fleet.Up
 	var why []string
 	say := func(l fleet.NodeState, format string, args ...any) {
-		if isWorseState(l, level) {
-			level = l
-		}
+		level = worseState(level, l)
 		why = append(why, fmt.Sprintf(format, args...))
 	}
 	if l, text := nodeReadiness(n); l != fleet.Up {
@@ -37,6 +36,10 @@ func nodeState(t *settings.Terms, n *corev1.Node) (fleet.NodeState, string) {
 		}
 	}
 	for _, x := range n.Spec.Taints {
+		if nodefence.IsTaint(&x) { // Node.Fence says it
+			level = worseState(level, fleet.Draining)
+			continue
+		}
 		if x.Effect == corev1.TaintEffectPreferNoSchedule || isNodeConditionTaint(x.Key) || t.ToleratesTaint(&x) {
 			continue
 		}
@@ -48,10 +51,10 @@ func nodeState(t *settings.Terms, n *corev1.Node) (fleet.NodeState, string) {
 	return level, strings.Join(why, "; ")
 }
 
-// isWorseState orders states: who is silent may hold work, so that is said first.
-func isWorseState(a, b fleet.NodeState) bool {
+// worseState is the worse of two states: who is silent may hold work, so that is said first.
+func worseState(a, b fleet.NodeState) fleet.NodeState {
 	order := []fleet.NodeState{fleet.Up, fleet.Draining, fleet.Down, fleet.Unknown}
-	return slices.Index(order, a) > slices.Index(order, b)
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
 func nodeReadiness(n *corev1.Node) (fleet.NodeState, string) {

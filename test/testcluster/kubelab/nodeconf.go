@@ -50,6 +50,7 @@ clusterDomain: cluster.local
 clusterDNS: [%[4]s]
 resolvConf: ""
 nodeStatusUpdateFrequency: 5s
+nodeLeaseDurationSeconds: 4
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
 imageGCHighThresholdPercent: 100
 serializeImagePulls: false

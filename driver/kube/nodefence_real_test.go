@@ -1,0 +1,54 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+)
+
+// outside is what the contract of fences does on nodes past the driver: pods that name their node, so that no
+// scheduler is asked, and kubectl cordon.
+//
+// Seen to fail with: the NoSchedule taint alone, which kubelets do not ask for; pods that run and are not given the
+// toleration; an Empty that believes a lease from before the fence.
+func (b *bench) outside() enginetest.Outside {
+	var count atomic.Int64
+	return enginetest.Outside{
+		Start: func(t *testing.T, _ engine.Engine, node string) (runs bool, end func()) {
+			name := fmt.Sprintf("past-us-%d-%d", time.Now().UnixNano(), count.Add(1))
+			b.l.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: default}, spec: {nodeName: %s, restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: c, image: %s, command: [/bin/sleep, '600']}]}}", name, node, lab.Base))
+			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				phase := strings.TrimSpace(b.l.Kubectl(t, "get", "pod", name, "--ignore-not-found", "-o", "jsonpath={.status.phase}"))
+				if runs = phase == "Running"; runs || phase == "" || phase == "Failed" { // which a kubelet that refuses it says
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("pod %s is %s", name, phase)
+				}
+			}
+			return runs, func() { b.l.Kubectl(t, "delete", "pod", name, "--ignore-not-found", "--wait=false") }
+		},
+		Drain: func(t *testing.T, _ engine.Engine, node, why string) {
+			if why == "" {
+				if _, err := b.l.Try(context.Background(), "", "uncordon", node); err != nil { // after the test too
+					t.Error(err)
+				}
+				return
+			}
+			b.l.Kubectl(t, "cordon", node)
+		},
+		Silence: func(t *testing.T, _ engine.Engine, node string) (restore func()) {
+			b.l.Freeze(t, "kubelet."+node)
+			b.l.Kubectl(t, "patch", "node", node, "--subresource=status", "--type=strategic", "-p", // as the node controller does after a while
+				`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`)
+			return func() { b.l.Thaw(t, "kubelet."+node) }
+		},
+	}
+}
