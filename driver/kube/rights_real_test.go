@@ -32,7 +32,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	a := audited(t, lab.Config{Kubelets: 1, NoScheduler: true})
 	t.Run("Placed", func(t *testing.T) {
-		terms := settings.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox, PriorityClass: "batch"}
+		terms := settings.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Handover: true, Image: lab.Base, AgentImage: lab.Cox, PriorityClass: "batch"}
 		scratch, err := settings.ParseVolume("ephemeral:1Mi,class=lab-waits")
 		if err != nil {
 			t.Fatal(err)
@@ -137,6 +137,9 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *gan
 		// manifests, as TestKubelets does.
 		configMaps := strings.HasPrefix(w, "create configmaps in ") || strings.HasPrefix(w, "get configmaps in ")
 		used := !terms.Reserve && configMaps || strings.HasPrefix(w, "create pods/exec in ") || strings.HasPrefix(w, "patch services in ") || !terms.Reserve && strings.HasPrefix(w, "delete pods in ") || slices.Contains(unseen, w)
+		if verb, everywhere := strings.CutSuffix(w, " everywhere"); everywhere { // of one object
+			used = used || slices.ContainsFunc(got, func(g string) bool { return strings.HasPrefix(g, verb+" in ") })
+		}
 		for _, ns := range terms.Spaces() {
 			verb, _, in := strings.Cut(w, " in ")
 			used = used || slices.Contains(got, w) || in && slices.Contains(got, verb+" in "+ns)
@@ -146,7 +149,8 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *gan
 		}
 	}
 	for _, g := range got {
-		if !slices.Contains(want, g) {
+		verb, _, _ := strings.Cut(g, " in ")
+		if !slices.Contains(want, g) && !slices.Contains(want, verb+" everywhere") {
 			t.Errorf("%s is used and not in the roles", g)
 		}
 	}
@@ -230,6 +234,9 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 		}
 		l.Kubectl(t, "wait", "configmap/coxswain-k8s-a", "--namespace=cox", "--for=jsonpath={.data.n1}", "--timeout=150s")
 	}
+	if c.Terms.Handover {
+		a.closeNode(t, e)
+	}
 	first, second := job(1, "#!/bin/sh\necho hello\nexit 3\n"), job(2, forever)
 	if err := e.Launch(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -274,6 +281,36 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 	for _, ns := range c.Terms.Spaces() {
 		l.Emptied(t, ns, "secrets,pods")
 	}
+}
+
+// closeNode closes a node with a pod of somebody else's on it, which goes on, and opens it.
+func (a *audit) closeNode(t *testing.T, e *kube.Engine) {
+	t.Helper()
+	a.l.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: others, labels: {coxswain.sh/everywhere: 'true'}}\n")
+	stays := strings.Replace(othersPod("stays", ", nodeName: n1, automountServiceAccountToken: false"), "{name: stays}", "{name: stays, namespace: others}", 1)
+	until(t, "the namespace may have pods on the node", func() bool {
+		_, err := a.l.Try(t.Context(), stays, "apply", "-f", "-")
+		return err == nil
+	})
+	a.l.Kubectl(t, "wait", "pod/stays", "--namespace=others", "--for=jsonpath={.status.phase}=Running", "--timeout=150s")
+	f := engine.NodeFence{Epoch: 1, Reason: "test"}
+	if err := e.Fence(t.Context(), "n1", f); err != nil {
+		t.Error(err)
+	}
+	until(t, "its kubelet is heard of", func() bool {
+		c, err := e.Empty(t.Context(), "n1")
+		if err != nil || len(c.Work) != 1 || c.Work[0].Name != "others/stays" {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		return len(c.Unknown) == 0
+	})
+	if got := a.l.Kubectl(t, "get", "pod", "stays", "--namespace=others", "-o", "jsonpath={.status.phase}"); got != "Running" {
+		t.Errorf("a pod that ran when its node was fenced is %s", got)
+	}
+	if err := e.Unfence(t.Context(), "n1", f); err != nil {
+		t.Error(err)
+	}
+	a.l.Kubectl(t, "delete", "pod", "stays", "--namespace=others")
 }
 
 // shellNeedsBoth: who may get pods/exec and not create it opens no shell in the second job's pod.

@@ -37,6 +37,8 @@ type kubeSettings struct {
 
 	Reserve bool `json:"reserve" doc:"nodes of the pool are kept for it: they get the taint coxswain.sh/pool=POOL:NoSchedule, and an admission policy, which --print-policy prints, keeps others off"`
 
+	Handover bool `json:"handover" doc:"machines of the pool may change pools: the account needs the rights to close nodes, which --print-rbac prints then and cox pool check looks at"`
+
 	Image      string `json:"image" doc:"container image of jobs that name none; left out: these are refused"`
 	AgentImage string `json:"agent_image" doc:"the image that brings cox-pod into the pods; nothing starts without"`
 
@@ -84,7 +86,7 @@ func (s *kubeSettings) isPlaced() bool { return s.Placed == nil || *s.Placed }
 // readTerms reads the settings of a pool.
 func (s *kubeSettings) readTerms(pool string) (settings.Terms, error) {
 	t := settings.Terms{
-		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Gang: render.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
+		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Handover: s.Handover, Gang: render.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Classes: s.Classes, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: settings.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,

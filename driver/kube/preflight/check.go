@@ -240,7 +240,28 @@ func (l *scan) checkRights(ctx context.Context) error {
 		l.granted = true
 		l.addFinding("rights", engine.Found, "", "all that a pool of these settings needs")
 	}
+	l.checkHandover(ctx)
 	return l.checkCreators(ctx, begins)
+}
+
+// checkHandover says whether machines of the pool can be handed over, where the settings do not ask for it: the
+// rights to close nodes are more than jobs need.
+func (l *scan) checkHandover(ctx context.Context) {
+	if l.terms.Handover {
+		return // the rights say it
+	}
+	all := handoverRights()
+	missing, err := missingRights(func(verb string, r *Right) (bool, error) {
+		return l.isAllowed(ctx, l.cluster, verb, r)
+	}, all)
+	if err != nil || len(missing) == 0 {
+		return
+	}
+	var words []string
+	for _, i := range sortedKeys(missing) {
+		words = append(words, strings.Join(missing[i], ", ")+" "+all[i].String())
+	}
+	l.addFinding("hand-over", engine.Found, "", "none: the account may not %s, so machines of this pool cannot be handed over (--set handover=true asks for these rights, with --print-rbac)", strings.Join(words, "; "))
 }
 
 // isAllowed asks for one verb; of a right to one object, that one is asked for.
@@ -275,6 +296,9 @@ func (l *scan) grantCommand() string {
 	}
 	if l.terms.Reserve {
 		words = append(words, "--set reserve=true")
+	}
+	if l.terms.Handover {
+		words = append(words, "--set handover=true")
 	}
 	words = append(words, accountWords(&l.terms)...)
 	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], settings.KueueTopology) {

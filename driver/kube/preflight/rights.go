@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
@@ -69,6 +70,15 @@ func Rights(t *settings.Terms, begins *gang.Gang) []Right {
 	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
 	out = append(out, deviceRights(t)...)
 	out = append(out, volumeRights(t)...)
+	if t.Handover {
+		for _, r := range handoverRights() {
+			if !slices.ContainsFunc(out, func(o Right) bool {
+				return o.All && r.All && o.Resource == r.Resource && o.Part == "" && o.Name == "" && slices.Equal(o.Verbs, r.Verbs)
+			}) {
+				out = append(out, r)
+			}
+		}
+	}
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: cluster.PriorityClasses, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}
@@ -278,6 +288,16 @@ func reserveRights(t *settings.Terms) []Right {
 		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taint by which nodes are kept for the pool"},
 		{Resource: cluster.AdmissionPolicies, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
 		{Resource: cluster.AdmissionPolicyBindings, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
+	}
+}
+
+// handoverRights are what closing nodes and looking at them needs, beside the lists that every pool makes.
+func handoverRights() []Right {
+	return []Right{
+		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taints that close nodes whose machines change pools"},
+		{Resource: cluster.Pods, Verbs: []string{"patch"}, All: true, Why: "the toleration with which pods that run go on there"},
+		{Resource: nodefence.Leases, Verbs: []string{"get"}, Namespace: nodefence.LeaseNamespace, Why: "whether the kubelets of such nodes answer"},
+		{Resource: dra.Claims, Verbs: []string{"list"}, All: true, Why: "whether devices of such nodes are claimed"},
 	}
 }
 

@@ -41,6 +41,9 @@ type Terms struct {
 	Approximate bool
 	// Within is what Kueue is told of where the pods of a job are to be that says nothing of it.
 	Within render.Near
+	// Handover says that nodes are closed and opened as their machines change pools (driver/kube/nodefence), so
+	// that the account needs the rights to.
+	Handover bool
 	// Reserve says that nodes are kept for the pool, which is Placed: the taint is put on them.
 	Reserve bool
 

@@ -150,6 +150,9 @@ func (l *look) checkRights(ctx context.Context) {
 	case !l.me.Operator:
 		l.addFinding("rights", engine.Warning, "sacctmgr modify user "+l.me.Name+" set adminlevel=Operator, and --set privileged=true", "%s is no operator of Slurm: jobs are not suspended", l.me.Name)
 	}
+	if l.me != nil && !l.me.Operator {
+		l.addFinding("hand-over", engine.Found, "", "none: %s is no operator of Slurm and cannot drain nodes, so machines of this pool cannot be handed over", l.me.Name)
+	}
 }
 
 // modest is a difference of clocks that does no harm.

@@ -45,7 +45,7 @@ func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 	}
 	lacks := []string{"suspending jobs", "where nodes lie", "Slurm's settings"}
 	if s.knownVersion("slurm") == old {
-		lacks = append(lacks, "killing at once", "signals for the script alone", "holding a job")
+		lacks = append(lacks, "killing at once", "signals for the script alone", "holding a job", "draining nodes")
 	}
 	l.Lacks = strings.Join(lacks, ", ")
 	return l, nil
