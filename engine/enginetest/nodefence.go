@@ -80,8 +80,8 @@ func (b *fenceBench) mustUnfence(node string, f engine.NodeFence) {
 	}
 }
 
-// look asks what is on a node.
-func (b *fenceBench) look(node string) engine.NodeContents {
+// lookAt asks what is on a node.
+func (b *fenceBench) lookAt(node string) engine.NodeContents {
 	b.Helper()
 	c, err := b.Empty(b.Context(), node)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *fenceBench) look(node string) engine.NodeContents {
 // awaitEmpty waits until a node is proved to be empty: its agent may have to be heard first.
 func (b *fenceBench) awaitEmpty(node string, f engine.NodeFence) {
 	b.Helper()
-	b.pollUntil("it is empty", func() bool { c := b.look(node); return c.ProvedEmpty(f.Epoch) })
+	b.pollUntil("it is empty", func() bool { c := b.lookAt(node); return c.ProvedEmpty(f.Epoch) })
 }
 
 // nodeNamed is a node as the engine lists it.
@@ -118,7 +118,7 @@ func (b *fenceBench) freeNode() (name string) {
 			b.Fatalf("%d nodes, %v", len(nodes), err)
 		}
 		name = nodes[0].Name
-		return nodes[0].State == fleet.Up && len(b.look(name).Work) == 0
+		return nodes[0].State == fleet.Up && len(b.lookAt(name).Work) == 0
 	})
 	return name
 }
@@ -126,7 +126,7 @@ func (b *fenceBench) freeNode() (name string) {
 // checkStands waits until a fence of an epoch is listed, and checks what is seen of it; 0: none.
 func (b *fenceBench) checkStands(node string, epoch uint64) {
 	b.Helper()
-	c := b.look(node)
+	c := b.lookAt(node)
 	if epoch == 0 && c.Fence != nil || epoch != 0 && (c.Fence == nil || c.Fence.Epoch != epoch) {
 		b.Errorf("node %s: the fence that stands is %+v, want epoch %d", node, c.Fence, epoch)
 	}
@@ -142,7 +142,7 @@ func testFenceCloses(b *fenceBench) {
 	f := b.mustFence(node)
 	b.checkStands(node, f.Epoch)
 	b.awaitEmpty(node, f)
-	if c := b.look(node); c.ProvedEmpty(f.Epoch-1) || c.Drained != "" || len(c.Looked) == 0 {
+	if c := b.lookAt(node); c.ProvedEmpty(f.Epoch-1) || c.Drained != "" || len(c.Looked) == 0 {
 		b.Errorf("nothing is on it: %+v", c)
 	}
 	if out := b.Outside.Start; out != nil {
@@ -155,7 +155,7 @@ func testFenceCloses(b *fenceBench) {
 	if !b.Delegated {
 		l := b.planLaunch(1, 1, Program{})
 		checkKind(b.T, b.e.Launch(b.Context(), l), fault.Exhausted)
-		if c := b.look(node); len(c.Work) != 0 {
+		if c := b.lookAt(node); len(c.Work) != 0 {
 			b.Errorf("a launch that was refused left %+v", c.Work)
 		}
 	}
@@ -172,7 +172,7 @@ func testFenceGoesOn(b *fenceBench) {
 	b.awaitRunning(ref)
 	node := b.nodeOf(ref, 0)
 	f := b.mustFence(node)
-	if c := b.look(node); c.ProvedEmpty(f.Epoch) || len(c.Work) == 0 || !c.Work[0].Ours {
+	if c := b.lookAt(node); c.ProvedEmpty(f.Epoch) || len(c.Work) == 0 || !c.Work[0].Ours {
 		b.Errorf("an attempt of ours runs there: %+v", c)
 	}
 	if b.Reopen != nil {
@@ -224,7 +224,7 @@ func testFenceDrained(b *fenceBench) {
 	b.Cleanup(func() { drain(b.T, b.e, node, "") })
 	marked := func(when string, want bool) {
 		b.Helper()
-		if c := b.look(node); (c.Drained != "") != want {
+		if c := b.lookAt(node); (c.Drained != "") != want {
 			b.Errorf("%s: the administrator's mark is %q", when, c.Drained)
 		}
 		b.pollUntil("the mark is listed", func() bool {
@@ -246,12 +246,12 @@ func testFenceDrained(b *fenceBench) {
 	marked("fenced alone", false)
 	drain(b.T, b.e, node, "fan is noisy")
 	marked("drained later", true)
-	if c := b.look(node); c.Fence == nil {
+	if c := b.lookAt(node); c.Fence == nil {
 		b.Error("the drain took the fence away")
 	}
 	b.mustUnfence(node, f)
 	marked("drained later, and unfenced", true)
-	if c := b.look(node); c.Fence != nil {
+	if c := b.lookAt(node); c.Fence != nil {
 		b.Errorf("it is fenced: %+v", c.Fence)
 	}
 	drain(b.T, b.e, node, "")
@@ -269,7 +269,7 @@ func testFenceOthers(b *fenceBench) {
 		b.Fatal("others' work does not run on a node without a fence")
 	}
 	f := b.mustFence(node)
-	c := b.look(node)
+	c := b.lookAt(node)
 	if c.ProvedEmpty(f.Epoch) || len(c.Work) == 0 || c.Work[0].Ours || c.Work[0].Name == "" {
 		b.Errorf("others' work is there: %+v", c)
 	}
@@ -286,7 +286,7 @@ func testFenceSilent(b *fenceBench) {
 	node := b.freeNode()
 	f := b.mustFence(node)
 	restore := b.Outside.Silence(b.T, b.e, node)
-	if c := b.look(node); len(c.Unknown) == 0 || c.ProvedEmpty(f.Epoch) || c.Fence == nil {
+	if c := b.lookAt(node); len(c.Unknown) == 0 || c.ProvedEmpty(f.Epoch) || c.Fence == nil {
 		b.Errorf("it does not answer: %+v", c)
 	}
 	restore()

@@ -65,8 +65,8 @@ func withTaints(taints []corev1.Taint, f engine.NodeFence, of ...corev1.TaintEff
 	return taints
 }
 
-// tolerates reports whether a pod that runs would go on with our NoExecute taint.
-func tolerates(p *corev1.Pod) bool {
+// toleratesFence reports whether a pod that runs would go on with our NoExecute taint.
+func toleratesFence(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
 		return (o.Key == "" && o.Operator == corev1.TolerationOpExists || o.Key == Key && o.Operator == corev1.TolerationOpExists) &&
 			(o.Effect == "" || o.Effect == corev1.TaintEffectNoExecute) && o.TolerationSeconds == nil

@@ -52,7 +52,7 @@ func TestToleratesTheFence(t *testing.T) {
 		"ForAWhile":    {corev1.Toleration{Key: Key, Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}, false},
 		"NothingAtAll": {corev1.Toleration{}, false},
 	} {
-		if got := tolerates(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{c.o}}}); got != c.want {
+		if got := toleratesFence(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{c.o}}}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -82,7 +82,7 @@ func New(k *cluster.Cluster, file, server string, patience time.Duration) (*Fenc
 
 // Fence closes a node; see engine.NodeFencer.
 func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, to, func(ctx context.Context, n *corev1.Node, m Mark) (bool, error) {
+	return f.changeNode(ctx, node, to, func(ctx context.Context, n *corev1.Node, m Mark) (bool, error) {
 		if m.Stands && m.NodeFence == to {
 			return true, nil
 		}
@@ -91,31 +91,31 @@ func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) er
 			if m.Stands {
 				of = effects // of an earlier epoch: who runs there has the toleration
 			}
-			return false, f.mark(ctx, n, to, of)
+			return false, f.setTaints(ctx, n, to, of)
 		}
 		if err := f.sparePods(ctx, node); err != nil {
 			return false, err
 		}
-		return false, f.mark(ctx, n, to, effects)
+		return false, f.setTaints(ctx, n, to, effects)
 	})
 }
 
 // Unfence removes our fence; see engine.NodeFencer.
 func (f *Fencer) Unfence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, to, func(ctx context.Context, n *corev1.Node, m Mark) (bool, error) {
+	return f.changeNode(ctx, node, to, func(ctx context.Context, n *corev1.Node, m Mark) (bool, error) {
 		_, said := n.Annotations[Key]
 		if !said && !slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return IsTaint(&x) }) {
 			return true, nil
 		}
-		return false, f.mark(ctx, n, to, nil)
+		return false, f.setTaints(ctx, n, to, nil)
 	})
 }
 
 // stepsAtMost is how often a node is looked at and changed in one call: others may change it at the same time.
 const stepsAtMost = 20
 
-// change makes one step after the other on a node, as it is then, until step says that it is done.
-func (f *Fencer) change(ctx context.Context, node string, to engine.NodeFence, step func(context.Context, *corev1.Node, Mark) (done bool, err error)) error {
+// changeNode makes one step after the other on a node, as it is then, until step says that it is done.
+func (f *Fencer) changeNode(ctx context.Context, node string, to engine.NodeFence, step func(context.Context, *corev1.Node, Mark) (done bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	var n *corev1.Node
@@ -130,7 +130,7 @@ func (f *Fencer) change(ctx context.Context, node string, to engine.NodeFence, s
 	}
 	defer leave()
 	for range stepsAtMost {
-		f.note(n)
+		f.noteNode(n)
 		done, err := step(ctx, n, Read(n))
 		switch k := fault.KindOf(err); {
 		case done:
@@ -150,8 +150,8 @@ func (f *Fencer) change(ctx context.Context, node string, to engine.NodeFence, s
 	return fault.New(fault.Unavailable, "node %s changes too often: its fence could not be changed", node)
 }
 
-// mark puts taints of these effects in the place of those of earlier fences; none: the annotation goes too.
-func (f *Fencer) mark(ctx context.Context, n *corev1.Node, to engine.NodeFence, of []corev1.TaintEffect) error {
+// setTaints puts taints of these effects in the place of those of earlier fences; none: the annotation goes too.
+func (f *Fencer) setTaints(ctx context.Context, n *corev1.Node, to engine.NodeFence, of []corev1.TaintEffect) error {
 	var note any
 	if len(of) > 0 {
 		text, err := json.Marshal(to)
@@ -172,7 +172,7 @@ func (f *Fencer) mark(ctx context.Context, n *corev1.Node, to engine.NodeFence, 
 // sparePods lets the pods go on that run on a node and would be ended by the fence.
 func (f *Fencer) sparePods(ctx context.Context, node string) error {
 	return f.eachPod(ctx, node, func(p *corev1.Pod) error {
-		if !runsContainer(p) || ownedByNode(p) || p.DeletionTimestamp != nil || tolerates(p) {
+		if !runsContainer(p) || ownedByNode(p) || p.DeletionTimestamp != nil || toleratesFence(p) {
 			return nil
 		}
 		all := append(slices.Clone(p.Spec.Tolerations), corev1.Toleration{Key: Key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
@@ -243,8 +243,8 @@ func (f *Fencer) nodeNamed(ctx context.Context, name string) (n *corev1.Node, er
 	return n, err
 }
 
-// note keeps what a node says of its fence.
-func (f *Fencer) note(n *corev1.Node) {
+// noteNode keeps what a node says of its fence.
+func (f *Fencer) noteNode(n *corev1.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m := Read(n); m.Epoch != 0 {

@@ -57,16 +57,16 @@ func Open(name string, nodes []fleet.Node, lock sync.Locker, look func(node stri
 
 // Fence closes a node; see engine.NodeFencer.
 func (f *Fences) Fence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, mark{to, true})
+	return f.changeMark(ctx, node, mark{to, true})
 }
 
 // Unfence opens a node; see engine.NodeFencer.
 func (f *Fences) Unfence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, mark{to, false})
+	return f.changeMark(ctx, node, mark{to, false})
 }
 
-// change puts a mark in the place of the one before.
-func (f *Fences) change(ctx context.Context, node string, to mark) error {
+// changeMark puts a mark in the place of the one before.
+func (f *Fences) changeMark(ctx context.Context, node string, to mark) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func New(s site.Site, file string, own func(comment string) bool, patience time.
 
 // Fence closes a node; see engine.NodeFencer.
 func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, to, func(n *site.Node, m Mark) (site.NodeChange, bool) {
+	return f.changeNode(ctx, node, to, func(n *site.Node, m Mark) (site.NodeChange, bool) {
 		c := site.NodeChange{}
 		if extra := withMark(n.Extra, to); extra != n.Extra {
 			c.Extra = &extra
@@ -68,7 +68,7 @@ func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) er
 
 // Unfence removes our fence; see engine.NodeFencer.
 func (f *Fencer) Unfence(ctx context.Context, node string, to engine.NodeFence) error {
-	return f.change(ctx, node, to, func(n *site.Node, m Mark) (site.NodeChange, bool) {
+	return f.changeNode(ctx, node, to, func(n *site.Node, m Mark) (site.NodeChange, bool) {
 		c := site.NodeChange{}
 		if extra := withoutMark(n.Extra); extra != n.Extra {
 			c.Extra = &extra
@@ -80,8 +80,8 @@ func (f *Fencer) Unfence(ctx context.Context, node string, to engine.NodeFence) 
 	})
 }
 
-// change makes what step says of a node as it is, until that says that it is done.
-func (f *Fencer) change(ctx context.Context, node string, to engine.NodeFence, step func(*site.Node, Mark) (c site.NodeChange, done bool)) error {
+// changeNode makes what step says of a node as it is, until that says that it is done.
+func (f *Fencer) changeNode(ctx context.Context, node string, to engine.NodeFence, step func(*site.Node, Mark) (c site.NodeChange, done bool)) error {
 	k, ok := f.site.(site.NodeKeeper)
 	if !ok {
 		return fault.New(fault.Unsupported, "this way into Slurm cannot change nodes")
@@ -101,7 +101,7 @@ func (f *Fencer) change(ctx context.Context, node string, to engine.NodeFence, s
 	defer leave()
 	for asked := false; ; asked = true {
 		c, done := step(n, Read(n))
-		f.note(n)
+		f.noteNode(n)
 		if done {
 			return nil
 		}
@@ -139,8 +139,8 @@ func (f *Fencer) nodeNamed(ctx context.Context, name string) (*site.Node, error)
 	return &all[i], nil
 }
 
-// note keeps what is seen of a node's mark.
-func (f *Fencer) note(n *site.Node) {
+// noteNode keeps what is seen of a node's mark.
+func (f *Fencer) noteNode(n *site.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m := Read(n); m.Epoch != 0 {
@@ -253,6 +253,6 @@ func Overruled(found []site.Node) string {
 // See keeps what a list of nodes says of marks.
 func (f *Fencer) See(found []site.Node) {
 	for i := range found {
-		f.note(&found[i])
+		f.noteNode(&found[i])
 	}
 }
