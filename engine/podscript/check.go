@@ -15,6 +15,9 @@ func Check(set *podspec.Set, spec *job.Spec, runtime Runtime) error {
 	return err
 }
 
+// templatePath is where the pod spec of a role is, for people.
+func templatePath(r *podspec.Role) string { return "pod template of " + oneLine(r.Name) + ": spec" }
+
 // checkNames refuses names by which pods could not find each other, and which a shell or the node would read
 // as something else.
 func checkNames(set *podspec.Set) error {
@@ -24,10 +27,10 @@ func checkNames(set *podspec.Set) error {
 	for i := range set.Roles {
 		r := &set.Roles[i]
 		if name := strings.NewReplacer("{i}", "0", "{i+1}", "1", "{task}", "0").Replace(r.PodName); !isHostName(name) {
-			return refuseField(fmt.Sprintf("roles[%d].template.spec.hostname", i), "use letters, digits, hyphens and dots", "%q is no name of a host", name)
+			return refuseField(templatePath(r)+".hostname", "use letters, digits, hyphens and dots", "%q is no name of a host", name)
 		}
 		if sub := strings.ReplaceAll(r.Subdomain, "{task}", "0"); sub != "" && !isHostName(sub) {
-			return refuseField(fmt.Sprintf("roles[%d].template.spec.subdomain", i), "use letters, digits, hyphens and dots", "%q is no name of a Service", sub)
+			return refuseField(templatePath(r)+".subdomain", "use letters, digits, hyphens and dots", "%q is no name of a Service", sub)
 		}
 	}
 	for i := range set.Services {

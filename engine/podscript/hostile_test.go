@@ -19,7 +19,7 @@ func TestHostileText(t *testing.T) {
 	of := func(rest string) string {
 		return `{"volumes":[{"name":"v","configMap":{"name":"c"}}],"containers":[{"name":"m","image":"i",` + rest + `}]}`
 	}
-	const main = "roles[0].template.spec.containers[0]"
+	const main = "pod template of a: spec.containers[0]"
 	for name, c := range map[string]struct {
 		pod    string
 		change func(*podspec.Set)
@@ -41,10 +41,10 @@ func TestHostileText(t *testing.T) {
 		"a directory":            {pod: of(`"command":["x"],"workingDir":"/a\u0002b"`), want: main + ".workingDir"},
 		"an image":               {pod: of(`"command":["x"],"image":"a\u0001"`), want: main + ".image"},
 		"a place":                {pod: of(`"command":["x"],"volumeMounts":[{"name":"v","mountPath":"/\u0001"}]`), want: main + ".volumeMounts[0].mountPath"},
-		"a key":                  {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.ConfigMaps[0].Data = map[string]string{"../../x": "evil"} }, want: "roles[0].template.spec.volumes[0].configMap"},
+		"a key":                  {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.ConfigMaps[0].Data = map[string]string{"../../x": "evil"} }, want: "pod template of a: spec.volumes[0].configMap"},
 		"a namespace":            {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Namespace = "$(id)" }, want: "namespace"},
-		"a subdomain":            {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].Subdomain = "`id`" }, want: "roles[0].template.spec.subdomain"},
-		"a host":                 {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].PodName = "../../x" }, want: "roles[0].template.spec.hostname"},
+		"a subdomain":            {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].Subdomain = "`id`" }, want: "pod template of a: spec.subdomain"},
+		"a host":                 {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].PodName = "../../x" }, want: "pod template of a: spec.hostname"},
 		"a service": {pod: of(`"command":["x"]`), change: func(s *podspec.Set) {
 			s.Services = []podspec.Service{{Name: `"; id`}}
 		}, want: "services[0].name"},

@@ -230,7 +230,7 @@ func (r *role) getScripts() string {
 
 // renderRole writes the functions of a role: one for each container.
 func (r *role) renderRole() (string, error) {
-	base := fmt.Sprintf("roles[%d].template.spec", r.at)
+	base := templatePath(r.role)
 	if err := r.checkPod(base); err != nil {
 		return "", err
 	}

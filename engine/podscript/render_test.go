@@ -180,7 +180,7 @@ func TestRefused(t *testing.T) {
 		spec := specOf(set)
 		spec.Owner.User = "root"
 		err := podscript.Check(set, spec, podscript.Local())
-		if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "roles[0].template.spec."+want+":") || fault.Remedy(err) == "" {
+		if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pod template of a: spec."+want+":") || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v, want %s", pod, err, want)
 		}
 	}

@@ -176,3 +176,17 @@ func leafPaths(path string, v any, out []string) []string {
 	}
 	return append(out, path)
 }
+
+// TestClaimsOfPods: a claim within another object needs neither apiVersion nor kind, as in Kubernetes, whose own
+// examples have none.
+func TestClaimsOfPods(t *testing.T) {
+	const text = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n" +
+		"  volumeClaimTemplates: [{metadata: {name: www}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n"
+	f, err := Read("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Documents[0].Check(fields.Kubernetes); err == nil || !strings.Contains(err.Error(), "f:7:3: StatefulSet web: spec.volumeClaimTemplates is refused") {
+		t.Errorf("%v", err)
+	}
+}

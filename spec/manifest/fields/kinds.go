@@ -71,9 +71,9 @@ var Kinds = []*Kind{
 	{Name: "Secret", Version: "v1", Use: Data, typeName: "Secret"},
 	{Name: "PersistentVolumeClaim", Version: "v1", Use: Aside, Note: "create it once with kubectl apply, where the pool is one of Kubernetes", typeName: "PersistentVolumeClaim"},
 	{Name: "Namespace", Version: "v1", Use: Aside, Note: "the account and the pool say in which namespace pods run", typeName: "Namespace"},
-	{Name: "PodGroup", Group: "scheduling.k8s.io", Version: "v1beta1", Also: []string{"v1alpha3"}, Use: Data, typeName: "PodGroup"},
-	{Name: "ResourceClaim", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Data, typeName: "ResourceClaim"},
-	{Name: "ResourceClaimTemplate", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Data, typeName: "ResourceClaimTemplate"},
+	{Name: "PodGroup", Group: "scheduling.k8s.io", Version: "v1beta1", Also: []string{"v1alpha3"}, Use: Aside, Note: "all pods of a job begin together without it", typeName: "PodGroup"},
+	{Name: "ResourceClaim", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Aside, Note: "create it once with kubectl apply, where the pool is one of Kubernetes", typeName: "ResourceClaim"},
+	{Name: "ResourceClaimTemplate", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Aside, Note: "create it once with kubectl apply, where the pool is one of Kubernetes", typeName: "ResourceClaimTemplate"},
 }
 
 // Find returns the kind of an apiVersion and a kind, nil if it is not read.
