@@ -114,7 +114,7 @@ func (r *renderer) writeJob() {
 	}
 	r.writeFiles()
 	r.writeOption("export", s.Env.Export)
-	if len(s.Env.Set) > 0 {
+	if len(s.Env.Set) > 0 && s.Program.Kind != job.Direct { // whose script sets them
 		r.addWarning("--export-file", "is left out: %s that it sets cannot stand in a script", pluralOf(len(s.Env.Set), "variable"))
 	}
 	if s.Signal != nil {
@@ -246,7 +246,12 @@ func (r *renderer) splitProgram(script []byte) (shebang string, body []byte) {
 		for _, a := range p.Args {
 			line += " " + shellWord(a)
 		}
-		return shebang, []byte("\n" + line + "\n")
+		var exports strings.Builder
+		for _, set := range r.spec.Env.Set {
+			name, value, _ := strings.Cut(set, "=")
+			fmt.Fprintf(&exports, "\nexport %s=%s", name, shellWord(value))
+		}
+		return shebang, []byte(exports.String() + "\n" + line + "\n")
 	case p.Kind == job.BareAllocation:
 		r.addWarning("", "it is an allocation, in which nothing runs: salloc with these options makes one")
 		return shebang, nil

@@ -138,6 +138,10 @@ func TestRenderScript(t *testing.T) {
 	if want := "#!/bin/bash -l\n#SBATCH --job-name=job.sbatch\n#SBATCH --time=00:05:00\n#SBATCH --hint=nomultithread\n#SBATCH --spread-segments\n#SBATCH --ntasks=2\n# mine\n\nset -e\n#SBATCH late\ntrue\n"; string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
+	s.Env.Set = []string{"A=1"}
+	if _, left := Render(s, nil); len(left) != 3 || left[0].Option != "--export-file" {
+		t.Errorf("%v", left)
+	}
 	if len(warnings) != 1 || warnings[0].Message != "the script's arguments stand on sbatch's command line, behind the file: 'a b' c" {
 		t.Errorf("%v", warnings)
 	}
@@ -148,7 +152,7 @@ func TestRenderWarns(t *testing.T) {
 	direct := &job.Spec{
 		Name: "x\ny", TimeLimit: 90 * time.Second, KillOnBadExit: true, WorkDir: "/w", Output: job.Output{Stdout: "slurm-%j.out"},
 		Program: job.Program{Kind: job.Direct, Args: []string{"python", "it's.py", "--lr=0.1", ""}}, Source: job.Source{Submit: "/w"},
-		Env: job.Environment{Set: []string{"A=1"}},
+		Env: job.Environment{Set: []string{"A=1", "B=it's"}},
 		Groups: []job.TaskGroup{
 			{
 				Name: "learners", Tasks: job.Count{Want: 4, Min: 2}, Nodes: job.Range{Min: 2, Max: 2}, CPUsPerTask: 1,
@@ -159,7 +163,7 @@ func TestRenderWarns(t *testing.T) {
 		},
 	}
 	out, warnings := Render(direct, nil)
-	for _, want := range []string{"\nsrun --kill-on-bad-exit=1 python 'it'\\''s.py' --lr=0.1 ''\n", "#SBATCH hetjob\n", "#SBATCH --nodes=2\n", "#SBATCH --mem=3M\n", "# group learners\n"} {
+	for _, want := range []string{"\nexport A=1\nexport B='it'\\''s'\nsrun --kill-on-bad-exit=1 python 'it'\\''s.py' --lr=0.1 ''\n", "#SBATCH hetjob\n", "#SBATCH --nodes=2\n", "#SBATCH --mem=3M\n", "# group learners\n"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}
@@ -170,7 +174,7 @@ func TestRenderWarns(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--job-name cannot be said", "time limit has no exact counterpart: 90000000000 becomes 120000000000", "--ntasks has no least number", "--gres has no device of the kind fpga",
-		"group 0 has no name", "--export-file is left out", "group 1: per task has no exact counterpart", "group 1: per node has no exact counterpart",
+		"group 0 has no name", "group 1: per task has no exact counterpart", "group 1: per node has no exact counterpart",
 	} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("no warning that %q:\n%s", want, strings.Join(got, "\n"))

@@ -123,11 +123,15 @@ spec:
   template:
     spec:
       restartPolicy: Never
+      affinity: {}
+      tolerations: [{key: gpu, operator: Exists}]
       initContainers: [{name: wait, image: busybox}]
       containers:
       - name: main
         image: busybox
         args: [sleep, "1"]
+        tty: true
+        resources: {claims: [{name: gpu}]}
         env: [{name: A, value: b}, {name: WHO, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
         volumeMounts: [{name: data, mountPath: /data, readOnly: true}]
       volumes: [{name: data, hostPath: {path: /srv/data}}]
@@ -143,7 +147,7 @@ spec:
 	if got.Image != "busybox" || strings.Join(got.Program.Args, " ") != "sleep 1" || !*got.Container.Entrypoint || got.Groups[0].Tasks.Want != 2 || got.Container.Mounts[0].Source != "/srv/data" || got.Container.Mounts[0].Flags[0] != "ro" {
 		t.Errorf("%+v %+v", got, got.Container)
 	}
-	for _, want := range []string{"initContainers.wait: is lost", "env.WHO: is lost", "JOB_COMPLETION_INDEX"} {
+	for _, want := range []string{"initContainers.wait: is lost", "env.WHO: is lost", "JOB_COMPLETION_INDEX", "affinity: is lost", "tolerations: is lost", "containers.main.tty: is lost", "containers.main.resources.claims: is lost"} {
 		if !strings.Contains(listLost(ws), want) {
 			t.Errorf("lost %s, want %q", listLost(ws), want)
 		}

@@ -141,8 +141,45 @@ func (c *converter) listLost(sp *job.Spec, p *podspec.PodTemplate) {
 			c.noteLost(path, "is lost")
 		}
 	}
+	c.listOthers(p)
 	c.noteLost("names", "pods find each other by name, tasks by SLURM_JOB_NODELIST")
 	slices.SortFunc(c.warnings, func(a, b spec.Warning) int { return strings.Compare(a.Option, b.Option) })
+}
+
+// Fields of a pod and of its main container that become something of a task, or that listLost names.
+var (
+	podFields = []string{
+		"containers", "initContainers", "volumes", "restartPolicy", "nodeSelector", "serviceAccountName", "priorityClassName", "hostNetwork", "securityContext",
+	}
+	mainFields = []string{
+		"name", "image", "command", "args", "workingDir", "env", "envFrom", "ports", "resources", "volumeMounts", "securityContext", "startupProbe", "readinessProbe", "livenessProbe",
+	}
+)
+
+// listOthers names the fields of a pod and of its main container that nothing is made of, such as affinity.
+func (c *converter) listOthers(p *podspec.PodTemplate) {
+	var pod struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	var containers []map[string]json.RawMessage
+	var resources map[string]json.RawMessage
+	if json.Unmarshal(c.set.Roles[0].Template, &pod) != nil || json.Unmarshal(pod.Spec["containers"], &containers) != nil {
+		return // it was read before
+	}
+	for name := range pod.Spec {
+		if !slices.Contains(podFields, name) {
+			c.noteLost(name, "is lost")
+		}
+	}
+	main := "containers." + p.Spec.Containers[0].Name + "."
+	for name := range containers[0] {
+		if !slices.Contains(mainFields, name) {
+			c.noteLost(main+name, "is lost")
+		}
+	}
+	if json.Unmarshal(containers[0]["resources"], &resources) == nil && resources["claims"] != nil {
+		c.noteLost(main+"resources.claims", "is lost: a task asks for devices by number")
+	}
 }
 
 // compactJSON is JSON without blanks.

@@ -131,6 +131,10 @@ func (b *builder) finish() (*Work, error) {
 	if err := b.joinServices(); err != nil {
 		return nil, err
 	}
+	if b.w.Job.Held && b.d.Labels[kueueQueue] != "" {
+		b.w.Job.Held = false
+		b.warn("spec.suspend", "is Kueue's to lift, whose label %s is there: the work waits in the queue here, and is not held", kueueQueue)
+	}
 	if err := b.checkForeign(); err != nil {
 		return nil, err
 	}
@@ -145,6 +149,9 @@ func (b *builder) finish() (*Work, error) {
 	}
 	return b.w, nil
 }
+
+// kueueQueue is the label of Kueue's work, which is made suspended: Kueue lets it go when it is admitted.
+const kueueQueue = "kueue.x-k8s.io/queue-name"
 
 // checkForeign refuses a key of a Secret that is not in the file, where one of the file is kept by the same name.
 func (b *builder) checkForeign() error {

@@ -66,6 +66,10 @@ func TestKinds(t *testing.T) {
 			"Job j retries=false limit=0s held=true array=false\npod ×3 j-0 JOB_COMPLETION_INDEX=0",
 		},
 		{
+			"Kueue lifts suspend", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, labels: {kueue.x-k8s.io/queue-name: q}}\nspec:\n  backoffLimit: 0\n  suspend: true\n" + pods(2, "    restartPolicy: Never\n"),
+			"Job j retries=false limit=0s held=false array=false\npod ×1 j",
+		},
+		{
 			"a Job with fewer at once is an array", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 5\n  parallelism: 2\n" + pods(2, "    restartPolicy: Never\n"),
 			"Job j retries=true limit=0s held=false array=true\npod ×1 j-{task}",
 		},

@@ -251,6 +251,9 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 		}
 	}
 	if r.Spec.Held {
+		if _, given := r.Spec.Source.Given["hold"]; !given && r.Text.Form == api.FormManifest {
+			return nil, fault.New(fault.Invalid, "%s: suspend: true: cox run waits for its job, and nobody could release it", r.Text.Name).Advise("take suspend out, or hand the job to a server: cox submit %s", r.Text.Name)
+		}
 		return nil, fault.New(fault.Invalid, "--hold: cox run waits for its job, and nobody could release it").Advise("leave --hold out, or hand the job to a server: cox submit --hold")
 	}
 	if _, given := r.Spec.Source.Given["output"]; !given && src.text.Form == api.FormCommand {
