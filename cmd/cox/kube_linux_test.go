@@ -58,6 +58,7 @@ func TestKube(t *testing.T) {
 	s.ok(t, "", "cancel", "2")
 	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
+	kubeServes(t, s, l)
 	l.Emptied(t, "cox", "pods") // another server's jobs have the same numbers
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 	t.Run("MakesRoom", func(t *testing.T) { kubeMakesRoom(t, l, add) })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -46,6 +47,14 @@ func (l *Lab) Second(t testing.TB, name, etcd string, more ...string) (address s
 // Near is the address of this machine as the lab reaches it: what listens there can stand
 // between two of the lab's parts.
 func (l *Lab) Near() string { return l.wire.near }
+
+// Within is a command in the lab's network, not begun yet: it reaches the addresses of pods.
+func (l *Lab) Within(ctx context.Context, words ...string) *exec.Cmd {
+	words = append(l.wire.nsenterArgs(), words...)
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.ExtraFiles = []*os.File{l.wire.space}
+	return c
+}
 
 // Dial connects to what listens in the lab, at an address that only the lab has.
 func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
