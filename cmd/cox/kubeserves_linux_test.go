@@ -66,6 +66,7 @@ func kubeServes(t *testing.T, s *slurmSite, l *lab.Lab) {
 	if body := untilAnswers(t, direct, "http://"+at+":8080", http.StatusOK); !strings.HasPrefix(body, "web-") {
 		t.Errorf("the pod says that it is %q", body)
 	}
+	s.eventually(t, "RUNNING", "show", "web.0") // the server knows of its pod
 	if code, body := askService(t, http.DefaultClient, address); code != http.StatusServiceUnavailable {
 		t.Errorf("before its probe passes the gateway answers %d: %s", code, body)
 	}
