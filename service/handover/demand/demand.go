@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // StepsTake is how long a hand-over takes beside the drain: the fence, the proof, the admission and the
@@ -66,6 +67,7 @@ type Machine struct {
 
 // Run is work on a machine.
 type Run struct {
+	Job     job.ID    // 0: nobody knows
 	Units   int       // on this machine
 	Ends    time.Time // expected; zero: it has no end
 	Lost    int64     // unit-seconds of work, on all of its machines, that a requeue now loses: since its last checkpoint

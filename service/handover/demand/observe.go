@@ -165,9 +165,9 @@ func (o *observer) addRuns() {
 // runOf is a running job, which holds so many units in all.
 func (o *observer) runOf(x *sched.Restored, units int) Run {
 	if x.Spec == nil {
-		return Run{}
+		return Run{Job: x.Job}
 	}
-	r := Run{Requeue: x.Spec.Requeue}
+	r := Run{Job: x.Job, Requeue: x.Spec.Requeue}
 	if part := x.Spec.Part; part != nil && strings.HasPrefix(part.Controller, service.ControllerKind+"/") {
 		r.Replica, r.Requeue = true, false
 	}
