@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -16,6 +17,8 @@ type Ahead struct {
 	Now   sched.Instant
 	Took  whatif.Took
 	Why   map[job.ID]reason.Code // the first reason why a job waits
+
+	Owners []fleet.MachineOwner // the records of machines, by name
 }
 
 // LookAhead calls work with the state of the core. It waits for its turn among those that look ahead; the
@@ -34,5 +37,10 @@ func (rd *Reader) aheadOf(s *sched.Snapshot, now sched.Instant, took whatif.Took
 		}
 		return true
 	})
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	for _, m := range rd.of.State.Owners.Machines() {
+		a.Owners = append(a.Owners, *rd.of.State.Owners.Of(m))
+	}
 	return a
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -75,6 +76,11 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 		return nil, fault.New(fault.Unsupported, "handover: the server does not move machines on demand yet").Advise("leave handover out of the rules")
 	}
 	absent, warned := s.absentPartitions(rules)
+	wrong, err := s.handoverProblems(c.Ctx(), rules)
+	if err != nil {
+		return nil, err
+	}
+	absent = append(absent, wrong...)
 	if err := policy.Locate(cmp.Or(req.File, "queues.yaml"), []byte(req.Text), absent); err != nil {
 		return nil, err
 	}
@@ -106,6 +112,52 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 	}
 	out.Policy, out.Changed = *shownPolicy(&v), v.Revision != now.Revision
 	return out, nil
+}
+
+// handoverProblems finds rules of hand-over that contradict the pools that there are.
+func (s *service) handoverProblems(ctx context.Context, rules *account.Policy) ([]account.Problem, error) {
+	if len(rules.Handover.Pools) == 0 {
+		return nil, nil
+	}
+	var names []string
+	var out []account.Problem
+	for _, p := range s.cfg.Plane.Pools() {
+		if p.Gone {
+			continue
+		}
+		names = append(names, p.Name)
+		if i := slices.IndexFunc(rules.Handover.Pools, func(h account.HandoverPool) bool { return h.Name == p.Name }); i >= 0 && p.Delegated {
+			out = append(out, account.Problem{
+				Path: fmt.Sprintf("handover.pools[%d].name", i), Message: fmt.Sprintf("the own scheduler of pool %s chooses the nodes of its jobs, so nobody here knows what a machine of it is needed for", p.Name),
+				Remedy: "leave the pool out and move its machines by hand (cox node move), or let Coxswain choose the nodes: cox pool add --placed",
+			})
+		}
+	}
+	nodes, err := s.cfg.Plane.NodeViews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of, all := map[string]map[string]bool{}, map[string]bool{}
+	for i := range nodes {
+		n := &nodes[i].Node
+		if of[n.Pool] == nil {
+			of[n.Pool] = map[string]bool{}
+		}
+		for _, m := range n.Machines() {
+			of[n.Pool][m] = true
+			all[m] = all[m] || rules.Handover.Pool(n.Pool) != nil
+		}
+	}
+	machines, total := map[string]int{}, 0
+	for pool, list := range of {
+		machines[pool] = len(list)
+	}
+	for _, counts := range all {
+		if counts {
+			total++
+		}
+	}
+	return append(out, rules.HandoverProblems(names, machines, total)...), nil
 }
 
 // absentPartitions finds rules of partitions that neither the server nor a pool has. As long as a pool

@@ -58,7 +58,7 @@ func (s *Service) whatIf(c *call) (*api.WhatIfDone, error) {
 
 // planHandovers says which machines rules would hand over, if the pools had lacked them for long enough.
 func planHandovers(a *query.Ahead, rules *account.Handover) (out query.HandoverPlan) {
-	in := handoverdemand.Observe(&handoverdemand.Site{State: a.State, Now: a.Now, Took: a.Took, Why: a.Why}, rules)
+	in := handoverdemand.Observe(&handoverdemand.Site{State: a.State, Now: a.Now, Took: a.Took, Why: a.Why, Owners: a.Owners}, rules)
 	in.Memory.Lacks = map[string]time.Time{}
 	for i := range rules.Pools {
 		in.Memory.Lacks[rules.Pools[i].Name] = in.Now.Add(-rules.Pools[i].LacksFor())

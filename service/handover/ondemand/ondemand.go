@@ -31,7 +31,7 @@ const By = "policy"
 
 // Plane is what it needs of a control plane.
 type Plane interface {
-	// LookAhead calls work with the state of the core.
+	// LookAhead calls work with the state of the core and the records of machines.
 	LookAhead(ctx context.Context, work func(*query.Ahead)) error
 	// MachineOwners lists the records of machines.
 	MachineOwners(ctx context.Context) []fleet.MachineOwner
@@ -120,9 +120,11 @@ func (c *Controller) decideOnce(ctx context.Context) time.Duration {
 		return longestPause
 	}
 	var in *demand.Input
+	var owners []fleet.MachineOwner
 	err := c.cfg.Plane.LookAhead(ctx, func(a *query.Ahead) {
+		owners = a.Owners
 		in = demand.Observe(&demand.Site{
-			State: a.State, Now: a.Now, Took: a.Took, Why: a.Why, Owners: c.cfg.Plane.MachineOwners(ctx), Held: c.cfg.Held,
+			State: a.State, Now: a.Now, Took: a.Took, Why: a.Why, Owners: owners, Held: c.cfg.Held,
 			Stop: func() bool { return ctx.Err() != nil },
 		}, rules)
 	})
