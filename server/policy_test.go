@@ -2,12 +2,14 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -151,5 +153,37 @@ func TestRulesOfAbsentPartitions(t *testing.T) {
 	done, err := set("partitions: [long]\n")
 	if err != nil || len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "partition long: the server does not have it, and pool hpc has not answered yet") {
 		t.Errorf("%+v %v", done, err)
+	}
+}
+
+// TestRulesOfHandover: rules of hand-over that contradict the pools are refused at their line.
+//
+// Seen to fail without each of the checks.
+func TestRulesOfHandover(t *testing.T) {
+	p := servertest.NewPlane()
+	p.PoolViews = []pools.View{{Pool: fleet.Pool{Name: "slurm"}}, {Pool: fleet.Pool{Name: "kube"}}, {Pool: fleet.Pool{Name: "far"}, Delegated: true}, {Pool: fleet.Pool{Name: "old"}, Gone: true}}
+	p.Nodes = nil
+	for i := range 4 {
+		for _, pool := range []string{"slurm", "kube"} {
+			p.Nodes = append(p.Nodes, query.NodeView{Node: fleet.Node{Name: fmt.Sprint(pool, i), Pool: pool, Hosts: []string{fmt.Sprint("m", i)}, State: fleet.Up}})
+		}
+	}
+	admin := start(t, p, nil).Admin(t)
+	for _, c := range []struct{ rules, want string }{
+		{"{name: slurm, min: 2}, {name: kube, min: 2}", ""},
+		{"{name: slurm, min: 3}, {name: kube, min: 2}", "handover.pools: the minimums are 5 machines together, and there are 4"},
+		{"{name: slurm, min: 5}, {name: kube}", "handover.pools[0].min: 5 is more than the 4 machines that pool slurm could have"},
+		{"{name: slurm}, {name: cube}", `handover.pools[1].name: there is no pool "cube"`},
+		{"{name: slurm}, {name: old}", `handover.pools[1].name: there is no pool "old"`},
+		{"{name: slurm}, {name: far}", "handover.pools[1].name: the own scheduler of pool far chooses the nodes of its jobs"},
+		{"{name: slurm, min: 3, max: 2}, {name: kube}", "handover.pools[0].max: 2 is less than min, 3"},
+	} {
+		_, err := admin.SetPolicy(t.Context(), &api.SetPolicy{Text: "handover: {pools: [" + c.rules + "]}\n", DryRun: true, File: "q.yaml"})
+		var e *api.Error
+		switch {
+		case c.want == "" && errors.As(err, &e) && strings.Contains(e.Detail, "does not move machines on demand yet"):
+		case c.want == "" || !errors.As(err, &e) || len(e.Errors) != 1 || e.Errors[0].Line != 1 || !strings.HasPrefix(e.Errors[0].Message, c.want) || e.Errors[0].Remedy == "":
+			t.Errorf("%s: %v %+v, want %s", c.rules, err, e, c.want)
+		}
 	}
 }

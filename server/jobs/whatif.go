@@ -10,12 +10,11 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control/query"
-	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 	"github.com/coxswain-sched/coxswain/server/transport"
-	handoverdemand "github.com/coxswain-sched/coxswain/service/handover/demand"
+	"github.com/coxswain-sched/coxswain/service/handover/ondemand"
 )
 
 func (s *Service) registerWhatIf() {
@@ -41,7 +40,7 @@ func (s *Service) whatIf(c *call) (*api.WhatIfDone, error) {
 			return nil, err
 		}
 	}
-	q.Handover = planHandovers
+	q.Handover = ondemand.Plan
 	for i := range req.Submit {
 		sub, err := s.inventedJob(c, &req.Submit[i])
 		if err != nil {
@@ -54,25 +53,6 @@ func (s *Service) whatIf(c *call) (*api.WhatIfDone, error) {
 		return nil, err
 	}
 	return c.shownWhatIf(done), nil
-}
-
-// planHandovers says which machines rules would hand over, if the pools had lacked them for long enough.
-func planHandovers(a *query.Ahead, rules *account.Handover) (out query.HandoverPlan) {
-	in := handoverdemand.Observe(&handoverdemand.Site{State: a.State, Now: a.Now, Took: a.Took, Why: a.Why, Owners: a.Owners}, rules)
-	in.Memory.Lacks = map[string]time.Time{}
-	for i := range rules.Pools {
-		in.Memory.Lacks[rules.Pools[i].Name] = in.Now.Add(-rules.Pools[i].LacksFor())
-	}
-	decided := handoverdemand.Decide(in)
-	for i := range decided.Moves {
-		m := &decided.Moves[i]
-		out.Moves = append(out.Moves, query.Handover{Machine: m.Machine, From: m.From, To: m.To, Takes: m.Drain + handoverdemand.StepsTake, Reason: m.Reason})
-	}
-	for i := range decided.Pools {
-		p := &decided.Pools[i]
-		out.Pools = append(out.Pools, query.HandoverPool{Pool: p.Pool, Machines: p.Machines, Idle: p.Idle, Lacks: p.Lacks, Why: p.Why})
-	}
-	return out
 }
 
 // inventedJob reads a job that is not to be kept.

@@ -26,8 +26,8 @@ import (
 	"github.com/coxswain-sched/coxswain/service/handover/demand"
 )
 
-// By is who asks for the hand-overs of the rules, in the records of machines.
-const By = "policy"
+// Asker is who asks for the hand-overs of the rules, in the records of machines.
+const Asker = "policy"
 
 // Plane is what it needs of a control plane.
 type Plane interface {
@@ -162,7 +162,7 @@ func (c *Controller) keepLast(d Decision) {
 }
 
 // actor is who asks.
-func actor() job.Actor { return job.Actor{Name: By, From: "handover"} }
+func actor() job.Actor { return job.Actor{Name: Asker, From: "handover"} }
 
 func (c *Controller) beginMove(ctx context.Context, now time.Time, m *demand.Move) {
 	if err := c.cfg.Move(ctx, actor(), m, m.Until.Add(rest).Sub(now)); err != nil {
@@ -181,7 +181,7 @@ func (c *Controller) requeueLate(ctx context.Context, in *demand.Input, rules *a
 	}
 	for _, o := range c.cfg.Plane.MachineOwners(ctx) {
 		from, m := rules.Pool(o.Pool), on[o.Machine]
-		late := o.By == By && o.Moving() && !o.Back && o.Step == fleet.StepAsked && !o.Deadline.IsZero() && !in.Now.Before(o.Deadline.Add(-rest))
+		late := o.By == Asker && o.Moving() && !o.Back && o.Step == fleet.StepAsked && !o.Deadline.IsZero() && !in.Now.Before(o.Deadline.Add(-rest))
 		if !late || from == nil || !from.Requeue || m == nil {
 			continue
 		}

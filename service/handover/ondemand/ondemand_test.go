@@ -61,7 +61,7 @@ func (p *plane) LookAhead(_ context.Context, work func(*query.Ahead)) error {
 	p.looks++
 	s := p.core.Snapshot()
 	s.Sort()
-	work(&query.Ahead{State: s, Now: sched.Instant(p.now.UnixNano()), Took: whatif.Limits})
+	work(&query.Ahead{State: s, Now: sched.Instant(p.now.UnixNano()), Took: whatif.Limits, Owners: slices.Clone(p.owners)})
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (p *plane) Policy(context.Context, uint64) (state.Policy, error) {
 }
 
 func (p *plane) Change(_ context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error) {
-	if _, ok := op.(control.Requeue); ok && by.Name == By {
+	if _, ok := op.(control.Requeue); ok && by.Name == Asker {
 		p.requeued = append(p.requeued, ids...)
 	}
 	return make([]error, len(ids)), nil
@@ -114,7 +114,7 @@ func TestMachinesGoOnDemand(t *testing.T) {
 		p.now = p.now.Add(time.Minute)
 	}
 	o := p.owners[0]
-	if o.Next != "serve" || o.By != By || !o.Deadline.Equal(noon.Add(3*time.Minute+rest)) || o.Reason == "" {
+	if o.Next != "serve" || o.By != Asker || !o.Deadline.Equal(noon.Add(3*time.Minute+rest)) || o.Reason == "" {
 		t.Fatalf("%+v", o)
 	}
 	// The job there would run for hours: its drain is over at once.

@@ -35,7 +35,7 @@ func Table(rows []*Result) string {
 	var b strings.Builder
 	b.WriteString("| | batch machines % | mean wait h | 95 % wait h | mean bounded slowdown | jobs not started | misses % | GPU use % | moves | requeued | lost GPU-h |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %.0f | %.2f | %.1f | %.0f | %d of %d | %.2f | %.1f | %d | %d | %.0f |\n",
+		fmt.Fprintf(&b, "| %s | %.0f | %.2f | %.1f | %.0f | %d/%d | %.2f | %.1f | %d | %d | %.0f |\n",
 			r.Name, 100*r.BatchShare, r.MeanWait/3600, r.P95Wait/3600, r.Slowdown, r.Unstarted, r.Jobs, 100*r.Misses, 100*r.Use, r.Moves, r.Requeued, r.LostHours)
 	}
 	return b.String()
