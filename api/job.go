@@ -141,6 +141,8 @@ type Job struct {
 	Tasks    []Task         `json:"tasks,omitempty"`
 	Files    []string       `json:"files,omitempty" doc:"output files that exist"`
 	Message  string         `json:"message,omitempty" doc:"how the attempt went wrong"`
+	Failure  string         `json:"failure,omitempty" doc:"of a job that has ended: whose failure the end was: job, node or engine"`
+	FailedOn []string       `json:"failed_on,omitempty" doc:"with failure: the nodes on which it failed, if that is known"`
 	Saved    time.Time      `json:"saved,omitzero" doc:"when it last reported a checkpoint"`
 	SavedAs  string         `json:"saved_as,omitempty" doc:"and what: a name in its checkpoint directory or an absolute one"`
 	StartsBy time.Time      `json:"starts_by,omitzero" doc:"promised by the scheduler to a job that waits"`
@@ -173,6 +175,9 @@ type PastAttempt struct {
 	Nodes   string       `json:"nodes,omitempty" doc:"host list"`
 	Message string       `json:"message,omitempty" doc:"how it went wrong"`
 	Retry   int          `json:"retry,omitempty" doc:"number of the retry that followed; 0: it was requeued for another reason"`
+
+	Failure  string `json:"failure,omitempty" doc:"whose failure the end was: job, node or engine; left out: nobody's"`
+	FailedOn string `json:"failed_on,omitempty" doc:"host list of the nodes on which it failed; left out: not known"`
 }
 
 // Idle is a node on which a running job holds devices and does nothing.

@@ -108,6 +108,7 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	if l.endFirst(e, r) {
 		return
 	}
+	r.Failure, r.FailedOn = reconcile.FailureOf(&r), reconcile.FailedOn(&r)
 	v := state.Ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = attemptOutcome(e, r)
 	if n := e.ExtraOrZero().Retried + 1; mayRetry(e, r, v.State, n) {

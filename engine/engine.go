@@ -196,6 +196,13 @@ type Report struct {
 	// Image is the digest of the image that the attempt runs in, as the runtime of containers
 	// resolved it; empty: it runs in none, or its digest is not known.
 	Image string `json:"image,omitempty"`
+	// DeviceError is the line in which the node or the job's own output says that a device failed
+	// beyond repair; empty: nothing says so. See kit.DeviceError.
+	DeviceError string `json:"device_error,omitempty"`
+	// Failure says whose fault the end was, and FailedOn on which nodes. Control fills them in when
+	// it hears of the end.
+	Failure  Failure  `json:"failure,omitempty"`
+	FailedOn []string `json:"failed_on,omitempty"`
 }
 
 // NodeReport is an attempt's state on one node.
@@ -209,6 +216,10 @@ type NodeReport struct {
 	// "" if there are none. The report is Uncertain then, and new work does not belong
 	// on the node.
 	Stuck string `json:"stuck,omitempty"`
+
+	// Lost says that the attempt ended because this node or its supervisor was lost, or a device of
+	// it failed.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // TaskReport is one task of one step; the batch script is step -1, rank 0.

@@ -34,7 +34,7 @@ func History(p Page, jobs []api.Job, wide bool) *Table {
 	}
 	if wide {
 		t.Columns = append(t.Columns, Column{Title: "ACCOUNT"}, Column{Title: "SUBMITTED"}, Column{Title: "STARTED"},
-			Column{Title: "ATTEMPT", Right: true}, Column{Title: "WHERE", Least: 12}, Column{Title: "MESSAGE", Least: 12})
+			Column{Title: "ATTEMPT", Right: true}, Column{Title: "WHERE", Least: 12}, Column{Title: "FAILURE"}, Column{Title: "MESSAGE", Least: 12})
 	}
 	for i := range jobs {
 		t.Rows = append(t.Rows, historyCells(p, &jobs[i], &rows[i], wide, several))
@@ -65,7 +65,7 @@ func historyCells(p Page, j *api.Job, r *QueueRow, wide, several bool) []Cell {
 	}
 	if wide {
 		cells = append(cells, textCell(r.Account), textCell(p.Time(j.Submitted)), textCell(p.Time(j.Started)),
-			textCell(strconv.Itoa(int(j.Attempt))), textCell(r.NodeList), textCell(j.Message))
+			textCell(strconv.Itoa(int(j.Attempt))), textCell(r.NodeList), textCell(j.Failure), textCell(j.Message))
 	}
 	return cells
 }

@@ -36,6 +36,9 @@ func Job(p Page, j *api.Job, first string) string {
 	}
 	c.fact("ranks", groupRanks(j.Tasks))
 	c.fact("message", j.Message)
+	if j.Failure != "" {
+		c.fact("failure", failureText(j.Failure, strings.Join(j.FailedOn, ",")))
+	}
 	c.fact("first", first)
 	for i, a := range j.Past {
 		c.fact([]string{"before", ""}[min(i, 1)], pastText(p, a))
@@ -153,11 +156,23 @@ func pastText(p Page, a api.PastAttempt) string {
 		text += " after " + Duration(a.Ended.Sub(a.Started))
 	}
 	text += ", at " + p.Time(a.Ended)
+	if a.Failure != "" {
+		text += ", " + failureText(a.Failure, a.FailedOn)
+	}
 	if a.Retry > 0 {
 		text += fmt.Sprintf("; then retry %d", a.Retry)
 	}
 	if a.Message != "" {
 		text += ": " + a.Message
+	}
+	return text
+}
+
+// failureText is "failure of the node (v1)".
+func failureText(of, nodes string) string {
+	text := "failure of the " + of
+	if nodes != "" {
+		text += " (" + nodes + ")"
 	}
 	return text
 }

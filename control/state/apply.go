@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -146,6 +147,7 @@ func (e *JobRecord) notePast(retry int) {
 	p := PastAttempt{
 		Attempt: e.Attempt, Started: a.started, Ended: a.ended, Exit: a.exit, Cause: e.Report().Cause,
 		Message: e.Report().Message, Nodes: hostlist.Compress(nodesOf(claims)), Retry: retry,
+		Failure: reconcile.FailureOf(e.Report()), FailedOn: hostlist.Compress(e.Report().FailedOn),
 	}
 	m.Past = append(m.Past[max(0, len(m.Past)-maxPast+1):len(m.Past):len(m.Past)], p) // views share the old list
 }

@@ -115,6 +115,9 @@ type PastAttempt struct {
 	Nodes   string       `json:"nodes,omitempty"` // a host list
 	Message string       `json:"message,omitempty"`
 	Retry   int          `json:"retry,omitempty"` // of Retries, that followed; 0: it was requeued for another reason
+
+	Failure  engine.Failure `json:"failure,omitempty"`   // whose fault the end was
+	FailedOn string         `json:"failed_on,omitempty"` // a host list of the nodes on which it failed; empty: not known
 }
 
 // maxPast bounds PastAttempts of a job: the first ones are dropped.

@@ -110,6 +110,9 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 		if a.License != "" && e.State != job.Pending {
 			vr.spec.Licenses = a.License
 		}
+		if e.State.Final() {
+			v.Report.Failure = reconcile.FailureOf(&v.Report)
+		}
 		if e.State.Holds() {
 			v.Ref = reconcile.Ref(e.Allocation())
 			v.Ending = a.Cancel != nil || a.Requeue != nil || a.Expired != nil || a.Preempted != nil

@@ -165,7 +165,7 @@ func onNode(all []engine.NodeReport, r engine.NodeReport, several bool) []engine
 	if several {
 		for i := range all {
 			if n := &all[i]; n.Node == r.Node {
-				n.Phase, n.Message = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message)
+				n.Phase, n.Message, n.Lost = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message), n.Lost || r.Lost
 				return all
 			}
 		}
@@ -233,7 +233,7 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	}
 	r.Nodes = nil
 	for i := range a.order.Nodes {
-		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: engine.Ended}, a.mayShareNode())
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: engine.Ended, Lost: r.Cause == engine.NodeLost && i < len(members) && members[i].Cause == engine.NodeLost}, a.mayShareNode())
 	}
 	r.Tasks, r.Used = nil, w.Used.Renamed(a.nodesOfPods(e.log.server))
 	switch {

@@ -42,6 +42,9 @@ type gang struct {
 
 	gpus     map[string][]rusage.GPU // what they were used for, by node, once measured
 	measured bool
+
+	deviceError string // as in engine.Report, once its output was looked at
+	searched    bool   // it was
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -390,7 +393,7 @@ func (g *gang) currentReport() engine.Report {
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
 		ending = ending || phase >= engine.Ending || p.lost
-		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.failureText(), PID: p.at.Identity.PID}
+		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.failureText(), PID: p.at.Identity.PID, Lost: p.lost && r.Cause == engine.NodeLost}
 		if n.Stuck = p.state.Stuck; n.Stuck != "" {
 			r.Uncertain = true
 			r.Message = fmt.Sprintf("on %s SIGKILL does not end process %s: what it holds stays held until it ends, or the machine is restarted", n.Node, n.Stuck)
@@ -435,6 +438,9 @@ func (g *gang) fillOutcome(r *engine.Report) {
 	}
 	if r.Cause == engine.Exited {
 		g.blameMemory(r)
+	}
+	if r.Gone {
+		g.blameDevice(r)
 	}
 	for _, p := range g.parts {
 		if g.ended && p.state.Ended.After(r.Ended) {

@@ -272,7 +272,17 @@ func (w *World) loseNode(a *attempt, node string, at time.Time) {
 		return
 	}
 	a.report.Cause, a.report.Message = engine.NodeLost, "the supervisor on "+node+" died"
+	a.markLost(node)
 	w.endAttempt(a, at, job.ExitCode{Signal: sigkill})
+}
+
+// markLost notes the node with which the attempt was lost.
+func (a *attempt) markLost(node string) {
+	for i := range a.report.Nodes {
+		if n := &a.report.Nodes[i]; n.Node == node {
+			n.Lost = true
+		}
+	}
 }
 
 // stopAttempt is engine.Stop.

@@ -66,6 +66,7 @@ func (w *World) Lose(node string) {
 		a.away = slices.DeleteFunc(a.away, func(n string) bool { return n == node })
 		a.quiet = false
 		a.report.Cause, a.report.Message = engine.NodeLost, "node "+node+" was lost"
+		a.markLost(node)
 		w.endAttempt(a, now, job.ExitCode{Signal: sigkill})
 	}
 }

@@ -48,11 +48,14 @@ func (c *call) shownJob(v *state.View) *api.Job {
 	}
 	out.Idle = c.idleNodes(v)
 	out.Retried, out.Used = v.Retried, v.Report.Used
+	if j.State.Final() {
+		out.Failure, out.FailedOn = string(v.Report.Failure), v.Report.FailedOn
+	}
 	for i := range v.Past {
 		p := &v.Past[i]
 		out.Past = append(out.Past, api.PastAttempt{
 			Attempt: p.Attempt, Started: state.FromNanos(p.Started), Ended: state.FromNanos(p.Ended), Cause: string(p.Cause), Exit: p.Exit,
-			Nodes: p.Nodes, Message: p.Message, Retry: p.Retry,
+			Nodes: p.Nodes, Message: p.Message, Retry: p.Retry, Failure: string(p.Failure), FailedOn: p.FailedOn,
 		})
 	}
 	for _, t := range v.Report.Tasks {
