@@ -32,6 +32,7 @@ type Submit struct {
 	Env        []string        `json:"env,omitempty" doc:"NAME=VALUE that the job sees besides its environment; they outrank it and the text"`
 	Image      string          `json:"image,omitempty" doc:"container image of the job; it outranks the text. Pools without containers refuse it"`
 	Notify     *job.Notify     `json:"notify,omitempty" doc:"webhook of the job; it outranks the text"`
+	Rerun      string          `json:"rerun,omitempty" enum:"same-nodes,exclude-failed" doc:"on which nodes it runs again after a failure or a requeue; it outranks the text. Empty: as the text says, else on any"`
 	Step       []string        `json:"step,omitempty" doc:"of a command: options of srun for the step that runs it"`
 	Client     string          `json:"client,omitempty" doc:"of a command or an allocation: the unix socket of the client on the server's machine that runs the steps of the job itself; engines elsewhere run the command"`
 	Lease      int64           `json:"lease,omitempty" minimum:"0" doc:"of an allocation: seconds after which it ends unless its client renews it (POST /v1/jobs/{job}/lease); 0: it lives to its time limit"`

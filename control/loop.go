@@ -289,7 +289,7 @@ func (l *loop) primeCore(nodes map[*pools.Member][]fleet.Node) {
 func (l *loop) restoredEvent(e *state.JobRecord) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.ID, Spec: l.state.CoreSpec(e.Shared), Submitted: sched.Instant(e.QueuedAt), Claims: fleet.InPool(e.Last.Pool, e.Last.Claims), Flavors: e.Last.Flavors, License: e.Last.License, Until: state.UntilOf(e, now),
+		Job: e.ID, Spec: l.state.CoreSpecOf(e), Submitted: sched.Instant(e.QueuedAt), Claims: fleet.InPool(e.Last.Pool, e.Last.Claims), Flavors: e.Last.Flavors, License: e.Last.License, Until: state.UntilOf(e, now),
 		Began: state.BeganOf(e, now), Priority: e.Priority, Saved: sched.Instant(e.Last.Saved), Stopping: e.Flags&job.Stopping != 0 || e.OnlyAdditionsLeft(), Begun: l.state.BegunOf(e), Waits: e.Flags&job.Configuring != 0 && state.IsDelegated(e.Last.Claims),
 		Moved: sched.Instant(e.ExtraOrZero().Moved),
 	}

@@ -109,6 +109,9 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 		return
 	}
 	r.Failure, r.FailedOn = reconcile.FailureOf(&r), reconcile.FailedOn(&r)
+	if r.Failure != engine.NoFailure && len(r.FailedOn) == 0 {
+		r.FailedOn = e.Last.OnlyNode()
+	}
 	v := state.Ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = attemptOutcome(e, r)
 	if n := e.ExtraOrZero().Retried + 1; mayRetry(e, r, v.State, n) {
@@ -126,6 +129,9 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 		} else if v.Failed > 1 {
 			v.Again = l.cfg.Clock.Now().Add(min(l.cfg.Backoff<<(v.Failed-2), maxBackoff))
 		}
+	}
+	if v.State == job.Pending {
+		v.KeepOff = l.state.KeepsOff(l.core, e, &r, l.cfg.Clock.Now(), state.DefaultKeepOff)
 	}
 	if e.Flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
 		l.stageRecord(state.KindStarted, e.ID, job.Actor{}, startedOf(e, &r), nil)
@@ -151,7 +157,7 @@ func mayRetry(e *state.JobRecord, r engine.Report, ended job.State, n int) bool 
 	case ended == job.Failed && a.Expired != nil: // it was told to end, and failed on the way
 		ended = a.Expired.State
 	}
-	return retries.Covers(ended, r.Exit)
+	return retries.Covers(ended, r.Exit) || ended == job.Failed && r.Failure == engine.NodeFailure && retries.Covers(job.NodeFail, r.Exit)
 }
 
 // drainStuckNodes drains the nodes on which nothing ends a process of the job: the next job
@@ -220,6 +226,8 @@ func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, 
 	case r.Cause == engine.Exited && r.Exit.OK():
 		return job.Completed, job.ByEngine, 0
 	case r.Cause != engine.Exited || a.Cancel != nil || a.Expired != nil:
+	case r.Failure == engine.NodeFailure && s.Requeue: // a device of it broke
+		return job.Pending, job.ByEngine, job.Requeued
 	case s.RequeueExit.Has(r.Exit):
 		return job.Pending, job.ByEngine, job.Requeued
 	case s.RequeueExitHold.Has(r.Exit):

@@ -381,6 +381,11 @@ func (c *Core) Feasible(spec *job.Spec) []reason.Reason {
 	return place.Never(c.fleet.table, class.Compile(spec), true)
 }
 
+// FitsUp reports whether a job could start if nothing ran on the nodes that are up now.
+func (c *Core) FitsUp(spec *job.Spec) bool {
+	return place.Never(c.fleet.table, class.Compile(spec), false) == nil
+}
+
 // orNever turns the interface's "0: no limit" into an instant that orders last.
 func orNever(t Instant) Instant {
 	if t == 0 {

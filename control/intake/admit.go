@@ -48,6 +48,10 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 	if err := s.Choose(ctx, r, rules); err != nil {
 		return err
 	}
+	if r.Spec.Rerun != job.RerunAnywhere && s.isDelegated(r.Spec.Pool) {
+		return fault.New(fault.Unsupported, "%s: the scheduler of pool %s itself chooses the nodes, at each attempt anew", r.Spec.Rerun, r.Spec.Pool).
+			Advise("leave it out, name nodes with --nodelist or --exclude, or choose another pool")
+	}
 	if err := r.CheckFields(s.engineOf(r.Spec.Pool)); err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	Environ    []string    // NAME=VALUE of the submitter; the job keeps it
 	Set        []string    // NAME=VALUE that the job sees besides; they outrank everything
 	Image      string      // container image of the job, which outranks the text's; empty: as the text says
+	Rerun      job.Rerun   // where it runs again, which outranks the text's; empty: as the text says
 	Notify     *job.Notify // webhook of the job, which outranks the text's; nil: as the text says
 
 	Schedule *api.ScheduleTimes // when the job runs, which outranks the text's; nil: as the text says
@@ -136,6 +137,10 @@ func (r *Request) setAround(o *Options) error {
 		r.Spec.Image = o.Image
 		delete(r.Spec.Source.Given, "container-image") // it is asked for here, not of a plugin
 	}
+	if err := o.Rerun.Check(); err != nil {
+		return fault.New(fault.Invalid, "%w", err).Advise("write same-nodes or exclude-failed, or leave it out")
+	}
+	r.Spec.Rerun = cmp.Or(o.Rerun, r.Spec.Rerun)
 	return r.setNotify(o)
 }
 

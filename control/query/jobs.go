@@ -209,6 +209,9 @@ func (rd *Reader) Why(ctx context.Context, id job.ID) (Why, error) {
 				w.Reasons[i] = why
 			}
 		}
+		if why := rd.of.State.RerunReason(e); why.Code != reason.None && len(w.Reasons) > 0 {
+			w.Reasons = append(w.Reasons, why)
+		}
 		w.Reasons = slices.Compact(w.Reasons)
 		w.StartsBy = state.FromNanos(e.ExtraOrZero().StartsBy)
 		w.Expected = rd.expectedStart(id, rd.of.Clock.Now())

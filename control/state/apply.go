@@ -119,7 +119,7 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	s.Events = append(s.Events, sched.Released{Job: e.ID, Ended: ChargedUntil(&report, r.At)})
 	s.Estimates.noteEnded(e)
 	if v.State == job.Pending {
-		e.notePast(v.Retried)
+		e.notePast(v.Retried, v.KeepOff)
 		e.Last.ended = 0
 		if v.Failed > 0 || !v.Again.IsZero() || e.Extra != nil {
 			e.EnsureExtra().Again, e.EnsureExtra().Failed = ToNanos(v.Again), v.Failed
@@ -131,8 +131,9 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 }
 
 // notePast keeps what is known of the last attempt, if it ran or a retry follows, before the job waits for another.
-// retry is the number of the retry that follows; 0: it is none.
-func (e *JobRecord) notePast(retry int) {
+// retry is the number of the retry that follows; 0: it is none. keepOff is for how long the job is
+// kept off the nodes that failed it.
+func (e *JobRecord) notePast(retry int, keepOff time.Duration) {
 	a, m := e.Last, e.EnsureExtra()
 	if retry > 0 {
 		m.Retried = retry
@@ -147,7 +148,10 @@ func (e *JobRecord) notePast(retry int) {
 	p := PastAttempt{
 		Attempt: e.Attempt, Started: a.started, Ended: a.ended, Exit: a.exit, Cause: e.Report().Cause,
 		Message: e.Report().Message, Nodes: hostlist.Compress(nodesOf(claims)), Retry: retry,
-		Failure: reconcile.FailureOf(e.Report()), FailedOn: hostlist.Compress(e.Report().FailedOn),
+		Failure: reconcile.FailureOf(e.Report()), FailedOn: hostlist.Compress(e.Report().FailedOn), KeepOff: keepOff,
+	}
+	if p.Failure != engine.NoFailure {
+		p.Pool = a.Pool
 	}
 	m.Past = append(m.Past[max(0, len(m.Past)-maxPast+1):len(m.Past):len(m.Past)], p) // views share the old list
 }
@@ -271,7 +275,7 @@ func (s *State) applyRequeue(r *store.Record, e *JobRecord, v Requeue) error {
 		e.Flags |= v.heldFlags()
 	}
 	if e.Last != nil {
-		e.notePast(0)
+		e.notePast(0, 0)
 		e.Last.ended = 0
 	}
 	if e.Extra != nil {

@@ -118,6 +118,8 @@ type PastAttempt struct {
 
 	Failure  engine.Failure `json:"failure,omitempty"`   // whose fault the end was
 	FailedOn string         `json:"failed_on,omitempty"` // a host list of the nodes on which it failed; empty: not known
+	Pool     string         `json:"pool,omitempty"`      // with FailedOn: whose nodes they are
+	KeepOff  time.Duration  `json:"keep_off,omitempty"`  // for how long the job is kept off them
 }
 
 // maxPast bounds PastAttempts of a job: the first ones are dropped.

@@ -88,8 +88,11 @@ type Ended struct {
 	Again  time.Time     `json:"again,omitzero"`   // of a requeue: not before
 	Failed int           `json:"failed,omitempty"` // attempts that failed in a row, this one with them
 	// Retried is the number of the retry that follows, by the job's own Retries. 0: none does.
-	Retried int          `json:"retried,omitempty"`
-	Used    []fair.Entry `json:"used,omitempty"` // what it is charged for and the last KindUsage has not
+	Retried int `json:"retried,omitempty"`
+	// KeepOff is for how long the job is kept off the nodes that failed it (Report.FailedOn). 0: it is
+	// not.
+	KeepOff time.Duration `json:"keep_off,omitempty"`
+	Used    []fair.Entry  `json:"used,omitempty"` // what it is charged for and the last KindUsage has not
 }
 
 // Uncertain marks an allocation whose work cannot be proved running or gone, or takes that back.

@@ -386,7 +386,7 @@ func (s *State) QueueRestored(e *JobRecord) {
 func (s *State) QueuePending(e *JobRecord) {
 	s.MarkDirty(e)
 	e.Gate = nil
-	s.Events = append(s.Events, sched.Submitted{Job: e.ID, Spec: s.CoreSpec(e.Shared), Priority: e.Priority, At: sched.Instant(e.QueuedAt), Fixed: e.fixed, Eligible: sched.Instant(e.Eligible), Moved: sched.Instant(e.ExtraOrZero().Moved)})
+	s.Events = append(s.Events, sched.Submitted{Job: e.ID, Spec: s.CoreSpecOf(e), Priority: e.Priority, At: sched.Instant(e.QueuedAt), Fixed: e.fixed, Eligible: sched.Instant(e.Eligible), Moved: sched.Instant(e.ExtraOrZero().Moved)})
 	s.RecheckEligible(e)
 }
 

@@ -52,7 +52,7 @@ func (s *Spec) CheckOrder() error {
 			return fmt.Errorf("the delay %s of a dependency is not between 0 and 100 years", c.Delay)
 		}
 	}
-	for _, err := range []error{s.Retries.check(), s.RequeueExit.Check(), s.RequeueExitHold.Check()} {
+	for _, err := range []error{s.Retries.check(), s.Rerun.Check(), s.RequeueExit.Check(), s.RequeueExitHold.Check()} {
 		if err != nil {
 			return err
 		}

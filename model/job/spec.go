@@ -29,6 +29,7 @@ type Spec struct {
 	Deadline  time.Time     `json:"deadline,omitzero"` // must have ended by then
 	Requeue   bool          `json:"requeue,omitempty"`
 	Retries   *Retries      `json:"retries,omitempty"` // nil: it does not run again after a failure
+	Rerun     Rerun         `json:"rerun,omitempty"`   // on which nodes it does
 	// RequeueExit and RequeueExitHold are exit codes after which the site's rules requeue the job, or
 	// requeue and hold it.
 	RequeueExit     ExitCodes  `json:"requeue_exit,omitempty"`
@@ -42,6 +43,9 @@ type Spec struct {
 	// groups, as TaskGroup.Within; Wish is one that is wished for.
 	Within int  `json:"within,omitempty"`
 	Wish   Wish `json:"wish,omitzero"`
+	// Avoid are nodes that it is kept off for a while. No front end sets it: it is in what control
+	// tells the core of a job that runs again.
+	Avoid Avoid `json:"avoid,omitzero"`
 	// Levels are the names that levels below InLeaf stand for, see NameLevel.
 	Levels []string `json:"levels,omitempty"`
 

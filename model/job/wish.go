@@ -20,6 +20,13 @@ type Wishes struct {
 	GPUsFor time.Duration `json:"gpus_for,omitempty"` // so long each type is insisted on before the next one will do as well
 }
 
+// Avoid is a wish of a job for other nodes than some.
+type Avoid struct {
+	Nodes []string      `json:"nodes"`
+	For   time.Duration `json:"for,omitempty"`
+	Text  string        `json:"text,omitempty"` // "a1 (attempt 1 failed there)"
+}
+
 // Wish is a number that is wished for; N 0 is no wish. For is how long nothing else
 // will do: 0 does not wait for it, SiteWait waits as long as the site has it.
 type Wish struct {
@@ -44,7 +51,7 @@ type Form struct {
 
 // Wishful reports whether a job wishes for anything.
 func (s *Spec) Wishful() bool {
-	if s.Wish != (Wish{}) {
+	if s.Wish != (Wish{}) || len(s.Avoid.Nodes) > 0 {
 		return true
 	}
 	for i := range s.Groups {
@@ -60,10 +67,10 @@ func (w *Wishes) hasAny() bool {
 }
 
 // Forms lists the forms in which a job may start, the preferred one first: at any
-// time the first of them that fits, among those whose time has come. A wish of all
-// groups together counts more than one of a group, that of an earlier group more than
-// that of a later one, and in a group the type of GPU most, then the level, then the
-// switches. No wait for switches lasts longer than longest.
+// time the first of them that fits, among those whose time has come. Nodes to
+// avoid count most. A wish of all groups together counts more than one of a group, that
+// of an earlier group more than that of a later one, and in a group the type of GPU most,
+// then the level, then the switches. No wait for switches lasts longer than longest.
 func (s *Spec) Forms(longest time.Duration) []Form {
 	wishes := s.softConstraints(longest)
 	forms := []Form{{Spec: s.withoutWishes()}}
@@ -98,6 +105,9 @@ func wishPatience(k int, each time.Duration) time.Duration {
 
 func (s *Spec) softConstraints(longest time.Duration) (out [][]option) {
 	nothing := func(*Spec) {}
+	if len(s.Avoid.Nodes) > 0 {
+		out = append(out, []option{{0, func(x *Spec) { x.excludeNodes(s.Avoid.Nodes) }}, {s.Avoid.For, nothing}})
+	}
 	if s.Wish.N != 0 {
 		out = append(out, []option{{0, func(x *Spec) { x.Within = Deeper(x.Within, s.Wish.N) }}, {s.Wish.For, nothing}})
 	}
@@ -121,6 +131,20 @@ func (s *Spec) softConstraints(longest time.Duration) (out [][]option) {
 			out = append(out, []option{{0, func(x *Spec) { x.Groups[i].Switches = smallerBound(x.Groups[i].Switches, w.Switches.N) }}, {wait, nothing}})
 		}
 	}
+	return out
+}
+
+// excludeNodes keeps all groups off nodes. The groups have to be the specification's own.
+func (s *Spec) excludeNodes(nodes []string) {
+	for i := range s.Groups {
+		s.Groups[i].Exclude = slices.Concat(s.Groups[i].Exclude, nodes)
+	}
+}
+
+// Excluding is the job with nodes that no group of it may have.
+func (s *Spec) Excluding(nodes []string) *Spec {
+	out := s.cloneSpec()
+	out.excludeNodes(nodes)
 	return out
 }
 
@@ -161,7 +185,7 @@ func (s *Spec) cloneSpec() *Spec {
 // withoutWishes is the job without its wishes.
 func (s *Spec) withoutWishes() *Spec {
 	out := s.cloneSpec()
-	out.Wish = Wish{}
+	out.Wish, out.Avoid = Wish{}, Avoid{}
 	for i := range out.Groups {
 		out.Groups[i].Wishes = Wishes{}
 	}
@@ -175,6 +199,9 @@ func (s *Spec) checkWishes() error {
 	}
 	if err := s.checkWish("wish", s.Wish); err != nil {
 		return err
+	}
+	if s.Avoid.For < 0 || s.Avoid.For > maxLimit || len(s.Avoid.Nodes) == 0 && s.Avoid.For != 0 {
+		return fmt.Errorf("avoid: cannot wait for %s", s.Avoid.For)
 	}
 	forms := 1
 	if s.Wish.N != 0 {
@@ -304,6 +331,9 @@ func (s *Spec) Insists(stage int, longest time.Duration) string {
 		}
 	}
 	next := after[stage+1]
+	if a := &s.Avoid; len(a.Nodes) > 0 && a.For >= next {
+		say("other nodes than " + a.Text)
+	}
 	if s.Wish.N != 0 && s.Wish.For >= next {
 		say("one " + LevelText(s.Wish.N))
 	}

@@ -50,6 +50,8 @@ const (
 	NoGang       Code = "no-gang"       // the pool's engine cannot start coupled tasks whole
 	EngineDown   Code = "engine-down"   // Want: the engine does not answer
 	Wish         Code = "wish"          // Want: what it insists on; Until: when something else will do
+	SameNodes    Code = "same-nodes"    // Want: the nodes that it stays on because it asked to, and which attempt ran there
+	FailedNodes  Code = "failed-nodes"  // Want: the nodes that it keeps off because it asked to, and which attempts failed there
 	Licenses     Code = "licenses"      // Resource, Need, Used, Most: of a licence; Most 0: the site has none
 	Threshold    Code = "threshold"     // Holder: whose fair share is Used, and must be Most, in millionths; Want: the QOS that says so
 )
@@ -134,6 +136,7 @@ var slurm = map[Code]string{
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
 	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses", Wish: "Resources",
+	SameNodes: "Resources", FailedNodes: "Resources",
 	Threshold: "QOSUsageThreshold",
 }
 
@@ -143,7 +146,7 @@ func Codes() []Code {
 	return []Code{
 		Resources, Priority, Preempting, Endless, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, EngineLimit, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
-		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, Threshold,
+		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, SameNodes, FailedNodes, Threshold,
 	}
 }
 
@@ -263,6 +266,10 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "the engine does not answer: %s", r.Want)
 	case Wish:
 		fmt.Fprintf(&b, "waits for %s until %s, then something else will do", r.Want, timeText(r.Until))
+	case SameNodes:
+		fmt.Fprintf(&b, "stays on %s: it asks for the same nodes", r.Want)
+	case FailedNodes:
+		fmt.Fprintf(&b, "keeps off %s", r.Want)
 	case Licenses:
 		if r.Most == 0 {
 			fmt.Fprintf(&b, "this site has no licence %s", r.Resource)

@@ -112,6 +112,8 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Pool
 	case "notify":
 		into = &v.Notify
+	case "rerun":
+		into = &v.Rerun
 	case "pods":
 		into = &v.Pods
 	case "provenance":

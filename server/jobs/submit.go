@@ -179,7 +179,7 @@ func (s *Service) readSubmitted(owner job.Owner, req *submission) (*intake.Reque
 	switch t.Form {
 	case api.FormSbatch, api.FormNative, api.FormManifest, api.FormCommand, api.FormAllocation:
 		return s.intake.Read(t, intake.Options{
-			Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Schedule: req.Schedule, Once: req.Once, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
+			Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Rerun: job.Rerun(req.Rerun), Schedule: req.Schedule, Once: req.Once, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
 		})
 	}
 	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, manifest, command, allocation", req.Form).

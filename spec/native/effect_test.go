@@ -37,6 +37,7 @@ var topEffects = map[string]example{
 	"array":             {"array: 1-3", ""},
 	"requeue":           {"requeue: true", ""},
 	"retries":           {"retries: 3", ""},
+	"rerun":             {"rerun: same-nodes", ""},
 	"signal":            {"signal: USR1@60", ""},
 	"mail":              {"mail: end", ""},
 	"notify":            {"notify: {webhook: 'https://example.org/x'}", ""},

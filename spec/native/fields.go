@@ -30,6 +30,7 @@ var jobFields = []field[draft]{
 	{name: "array", form: aArray, doc: "run once for each index: 0-15, 1-9:2, 1,5,7; %4 or max_running: at most 4 at a time", sbatch: "array", also: []string{"indices"}, set: setArray},
 	{name: "requeue", form: aBool, doc: "may run again from the start after a preemption or a lost node; left out: false", sbatch: "requeue", set: boolField(func(d *draft) *bool { return &d.spec.Requeue })},
 	{name: "retries", form: aRetry, doc: "how often it runs again from the start after a failure ([retries.md](../explanation/retries.md))", also: []string{"retry", "restart", "restarts", "backoff_limit", "max_retries", "restart_policy"}, set: setRetries},
+	{name: "rerun", form: aRerun, doc: "on which nodes it runs again after a failure or a requeue ([retries.md](../explanation/retries.md#on-which-nodes)): on those that it had, or on none on which it failed; if not given, on any", also: []string{"same_nodes", "exclude_failed", "rerun_on"}, set: setRerun},
 	{name: "signal", form: form{text: "[B:]USR1[@seconds]", schema: scalarSchema}, doc: "signal to send this long before the time limit; B: only to the script", sbatch: "signal", set: setSignal},
 	{name: "mail", form: aMail, doc: "when to send mail, and to whom", sbatch: "mail-type", also: []string{"mail_type", "mail_user", "email"}, set: setMail},
 	{name: "notify", form: aNotify, doc: "webhook to tell of its beginning and end", also: []string{"webhook", "webhooks", "notifications", "callback"}, set: setNotify},

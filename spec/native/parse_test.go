@@ -99,7 +99,7 @@ func TestEveryField(t *testing.T) {
 		Reservation: "maintenance",
 		Owner:       s.Owner, Licenses: "matlab:2,abaqus", TimeLimit: 36 * time.Hour, TimeMin: 12*time.Hour + 30*time.Minute,
 		Begin: time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC), Deadline: time.Date(2030, 6, 1, 0, 0, 0, 0, time.UTC),
-		Nice: -5, Priority: 1000, Requeue: true, Retries: &job.Retries{Count: 2, Backoff: time.Minute, On: []string{"1", "75", "oom"}},
+		Nice: -5, Priority: 1000, Requeue: true, Rerun: job.RerunExcludeFailed, Retries: &job.Retries{Count: 2, Backoff: time.Minute, On: []string{"1", "75", "oom"}},
 		Depends: job.Dependency{Text: "afterok:7:8_3,after:9+10,singleton", KillIfNever: &no, Clauses: []job.DependencyClause{
 			{Kind: job.AfterOK, Jobs: []job.JobRef{{Job: 7}, {Job: 8, Task: &one}}},
 			{Kind: job.After, Jobs: []job.JobRef{{Job: 9}}, Delay: 10 * time.Minute},

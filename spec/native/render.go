@@ -85,6 +85,7 @@ func (w *writer) writeJob(s *job.Spec) {
 	}
 	w.writeFlag("requeue", s.Requeue)
 	w.writeRetries(s.Retries)
+	w.writeText("rerun", string(s.Rerun))
 	if s.Signal != nil {
 		w.writeText("signal", signalText(s.Signal))
 	}

@@ -71,6 +71,22 @@ func setRetryOn(p *parser, r *job.Retries, v value) {
 	}
 }
 
+// aRerun is the form of rerun.
+var aRerun = form{text: "same-nodes, exclude-failed", schema: func() schema { return schema{"enum": job.RerunWords()} }}
+
+func setRerun(p *parser, d *draft, v value) {
+	text, ok := p.parseLine(v)
+	if !ok {
+		return
+	}
+	r := job.Rerun(text)
+	if r == job.RerunAnywhere || r.Check() != nil {
+		p.failValue(v, "write rerun: same-nodes, or rerun: exclude-failed", "%q is neither %s nor %s", shortName(text), job.RerunSameNodes, job.RerunExcludeFailed)
+		return
+	}
+	d.spec.Rerun = r
+}
+
 func (w *writer) writeRetries(r *job.Retries) {
 	if r == nil {
 		return

@@ -152,6 +152,8 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		{"notify: {webhook: 'https://example.org/x', on: [begin, end, fail]}", true},
 		{"notify: {on: [end]}", false},
 		{"notify: end", false},
+		{"rerun: same-nodes", true},
+		{"rerun: elsewhere", false},
 		{"retries: 3", true},
 		{"retries: 0", false},
 		{"retries: {backoff: 30s}", false},

@@ -92,6 +92,7 @@ var notForServices = []misplaced{
 	{"array", "replicas are not an array", "say replicas: N"},
 	{"schedule", "a service runs all the time", "leave it out, or write a job of its own for what runs at times"},
 	{"retries", "a service is always begun anew when it ends", "leave it out"},
+	{"rerun", "each new replica is placed anew", "leave it out, or say nodelist or exclude"},
 	{"deadline", "a service has no end", "leave it out"},
 	{"depends_fail", "a service waits for no other job", "leave it out"},
 	{"depends", "a service waits for no other job", "leave it out; a probe of startup can wait inside"},

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // formOf says which form a text has: the one that was asked for, else what the intake detects.
@@ -23,7 +24,7 @@ func formOf(asked, name string, data []byte) (string, error) {
 // textOf is the text of a submission, with the options for reading it.
 func textOf(req *api.Submit) (intake.Text, intake.Options) {
 	return intake.Text{Form: req.Form, Name: req.File, Data: []byte(req.Text), Work: req.Work, Command: req.Command},
-		intake.Options{Owner: cli.Caller(), Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Schedule: req.Schedule, Once: req.Once, Webhook: func(string) error { return nil }, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}
+		intake.Options{Owner: cli.Caller(), Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Rerun: job.Rerun(req.Rerun), Schedule: req.Schedule, Once: req.Once, Webhook: func(string) error { return nil }, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}
 }
 
 // readHere reads a submission as the server will. It returns what was read, nil if there is

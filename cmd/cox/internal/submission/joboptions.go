@@ -29,6 +29,9 @@ type jobOptions struct {
 
 	webhook  string   // --notify-url
 	notifyOn []string // --notify-on
+
+	sameNodes     bool // --same-nodes
+	excludeFailed bool // --exclude-failed
 }
 
 // shownOptions are the options that help shows, with the name of their value and what they say.
@@ -57,6 +60,8 @@ func (o *jobOptions) addTo(a *cli.App, cmd *cobra.Command) {
 	fl.StringVar(&o.image, "image", "", "`IMAGE` container image, where the pool has containers")
 	fl.StringVar(&o.webhook, "notify-url", "", "`URL` webhook to tell when the job begins and ends")
 	fl.StringSliceVar(&o.notifyOn, "notify-on", nil, "`EVENTS` tell it of these alone: begin,end,fail")
+	fl.BoolVar(&o.sameNodes, "same-nodes", false, "after a failure or a requeue, run on the same nodes again")
+	fl.BoolVar(&o.excludeFailed, "exclude-failed", false, "run again only on nodes on which it has not failed")
 	fl.StringVar(&o.wrap, "wrap", "", "`COMMAND` run this as the batch script, instead of FILE")
 	for _, opt := range slices.Concat(sbatch.Table(), sbatch.PluginTable()) {
 		if opt.Command && opt.Same == "" && opt.Name != "clusters" || fl.Lookup(opt.Name) != nil {
@@ -138,6 +143,19 @@ func (o *jobOptions) variables() ([]string, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// rerun is what --same-nodes and --exclude-failed say.
+func (o *jobOptions) rerun() (string, error) {
+	switch {
+	case o.sameNodes && o.excludeFailed:
+		return "", fault.New(fault.Invalid, "--same-nodes and --exclude-failed exclude each other: the job cannot stay on a node and leave it").Advise("give one of them")
+	case o.sameNodes:
+		return string(job.RerunSameNodes), nil
+	case o.excludeFailed:
+		return string(job.RerunExcludeFailed), nil
+	}
+	return "", nil
 }
 
 // notify is the webhook of --notify-url, nil for none.

@@ -96,13 +96,17 @@ func (f *runFlags) submissions(cmd *cobra.Command, sources []source, requests []
 	if err != nil {
 		return nil, err
 	}
+	rerun, err := f.job.rerun()
+	if err != nil {
+		return nil, err
+	}
 	mask := cli.Umask()
 	var out []*api.Submit
 	for i, r := range requests {
 		from := sources[i]
 		s := &api.Submit{
 			Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
-			Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(), Strict: f.strict, Once: f.once,
+			Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Rerun: rerun, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(), Strict: f.strict, Once: f.once,
 		}
 		if _, given := r.Spec.Source.Given["requeue"]; !given && s.Form == api.FormSbatch {
 			s.Args = append(s.Args, "--no-requeue") // somebody waits for it here: it runs once, unless it says otherwise

@@ -197,6 +197,10 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 	if err != nil {
 		return nil, err
 	}
+	rerun, err := f.job.rerun()
+	if err != nil {
+		return nil, err
+	}
 	times, err := f.times()
 	if err != nil {
 		return nil, err
@@ -204,7 +208,7 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 	mask := cli.Umask()
 	return &api.Submit{
 		Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
-		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(),
+		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Rerun: rerun, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(),
 		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods, Schedule: times,
 	}, nil
 }

@@ -52,6 +52,8 @@ var Fields = map[string]Field{
 	"Serve":           {None: "the script chooses its ports and says which they are, and the server probes"},
 	"Part":            {None: "the controller of the service is Coxswain's"},
 	"Retries":         {None: "a retry is a new attempt, which is handed over when the old one is proved ended"},
+	"Rerun":           {None: "the nodes of a new attempt are Coxswain's choice; pools whose own scheduler chooses them are refused"},
+	"Avoid":           {None: "no job is submitted with it: it is what the core is told"},
 	"RequeueExit":     {None: "a requeue is a new attempt, as a retry is"},
 	"RequeueExitHold": {None: "a requeue is a new attempt, as a retry is"},
 	"Depends":         {None: "it is handed over when they are met"},

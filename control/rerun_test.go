@@ -1,0 +1,149 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+)
+
+// runsOn is the node of attempt n of a job, which has been launched.
+func (b *bench) runsOn(id job.ID, n uint32) (state.View, string) {
+	b.t.Helper()
+	v := b.until(id, "launched again", func(v state.View) bool {
+		return v.Job.Attempt == n && v.Job.State.Holds() && v.Report.Phase == engine.Accepted
+	})
+	b.hand.start(v)
+	return v, v.Claims[0].Node
+}
+
+// requeued is a job of one node that runs again, as it says.
+func requeued(rerun job.Rerun, gpus int) *job.Spec {
+	s := gang(1, gpus)
+	s.Requeue, s.Rerun = true, rerun
+	s.Retries = &job.Retries{Count: 5}
+	return s
+}
+
+// TestAJobKeepsOffANodeThatFailedIt for ten minutes, also over a restart of the server, and no longer;
+// the end is kept as the node's. Where no other node could run it, it starts there at once; and the
+// job's own failure keeps it off none.
+//
+// Seen to fail with: KeepsOff always 0; FitsUp always true; a job's failure that counts as a node's.
+func TestAJobKeepsOffANodeThatFailedIt(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(2, 8), control.Config{Clock: c})
+	id := b.submit(requeued(job.RerunAnywhere, 8))
+	v, first := b.runsOn(id, 1)
+	ends := func(v state.View, cause engine.Cause) {
+		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: cause, Exit: job.ExitCode{Status: 1}, Started: c.Now(), Ended: c.Now()})
+	}
+	other := b.submit(gang(1, 8)) // has the other node
+	b.launched(other)
+	ends(v, engine.NodeLost)
+	b.waits(id, reason.Resources)
+	explained := func(want string) {
+		t.Helper()
+		all, err := b.ctl.Reasons(t.Context(), id)
+		text := ""
+		for _, r := range all {
+			text += r.String() + "\n"
+		}
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: %s\nwant %s", err, text, want)
+		}
+	}
+	explained("waits for other nodes than " + first + " (attempt 1 failed there) until ")
+	b.reopen()
+	b.waits(id, reason.Resources)
+	explained("waits for other nodes than " + first + " (attempt 1 failed there) until ")
+	if p := b.until(id, "waiting", func(v state.View) bool { return v.Job.State == job.Pending }).Past[0]; p.Failure != engine.NodeFailure || p.FailedOn != first || p.KeepOff != state.DefaultKeepOff {
+		t.Errorf("kept as %+v", p)
+	}
+	b.pass(c, state.DefaultKeepOff)
+	v, again := b.runsOn(id, 2)
+	if again != first {
+		t.Errorf("after ten minutes it runs on %s, not on %s", again, first)
+	}
+	ends(v, engine.Exited)
+	if v, again = b.runsOn(id, 3); again != first {
+		t.Errorf("after a failure of its own it runs on %s, not on %s", again, first)
+	}
+
+	b.hand.report(engine.Report{ // its program says that a device broke
+		Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Exit: job.ExitCode{Status: 1}, Started: c.Now(), Ended: c.Now(), DeviceError: "GPU is lost",
+	})
+	b.fail(other, engine.Exited, 0)
+	if v, again = b.runsOn(id, 4); again == first || v.Retried != 1 || v.Past[2].Failure != engine.NodeFailure || v.Past[2].KeepOff == 0 {
+		t.Errorf("after a device broke on %s it runs on %s, retry %d, %+v", first, again, v.Retried, v.Past)
+	}
+
+	alone := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	id = alone.submit(requeued(job.RerunAnywhere, 8))
+	v, first = alone.runsOn(id, 1)
+	alone.hand.end(v, engine.NodeLost, 1)
+	if v, again = alone.runsOn(id, 2); again != first || v.Past[0].KeepOff != 0 {
+		t.Errorf("%s, %+v", again, v.Past)
+	}
+}
+
+// TestExcludeFailed: a job that asked for it runs on no node on which it failed, also by its own
+// failure, and waits if there is no other; why says so.
+//
+// Seen to fail with: only failures of nodes counted.
+func TestExcludeFailed(t *testing.T) {
+	b := open(t, newHand(3, 8))
+	id := b.submit(requeued(job.RerunExcludeFailed, 1))
+	seen := map[string]bool{}
+	for n, cause := range []engine.Cause{engine.Exited, engine.NodeLost, engine.Exited} {
+		v, node := b.runsOn(id, uint32(n+1))
+		if seen[node] {
+			t.Errorf("attempt %d runs on %s again", n+1, node)
+		}
+		seen[node] = true
+		b.hand.end(v, cause, 1)
+	}
+	b.until(id, "waiting", func(v state.View) bool {
+		return v.Job.State == job.Pending && v.Job.Attempt == 3 && v.Why.Code != reason.None
+	})
+	all, err := b.ctl.Reasons(t.Context(), id)
+	if err != nil || len(all) == 0 || all[len(all)-1].Code != reason.FailedNodes || strings.Count(all[len(all)-1].String(), "failed there") != 3 {
+		t.Errorf("%v: %+v", err, all)
+	}
+	b.reopen()
+	b.until(id, "waiting still", func(v state.View) bool { return v.Job.State == job.Pending && v.Why.Code != reason.None })
+}
+
+// TestSameNodes: a job that asked for it runs again where it ran, though another node is free and this
+// one is taken first; an attempt that never began binds it to nothing.
+//
+// Seen to fail with: a stay after a launch that failed.
+func TestSameNodes(t *testing.T) {
+	b := open(t, newHand(2, 8))
+	id := b.submit(requeued(job.RerunSameNodes, 8))
+	v, first := b.runsOn(id, 1)
+	b.hand.end(v, engine.NodeLost, 1)
+	v, again := b.runsOn(id, 2)
+	if again != first {
+		t.Errorf("it runs on %s, it ran on %s", again, first)
+	}
+	urgent := gang(1, 8)
+	urgent.Groups[0].NodeList = []string{first}
+	urgent.Priority = 1000
+	taker := b.submit(urgent)
+	b.hand.end(v, engine.Exited, 1)
+	b.launched(taker)
+	b.waits(id, reason.Resources)
+	all, err := b.ctl.Reasons(t.Context(), id)
+	if err != nil || all[len(all)-1].Code != reason.SameNodes || !strings.Contains(all[len(all)-1].String(), "stays on "+first+" (attempt 2 ran there)") {
+		t.Errorf("%v: %+v", err, all)
+	}
+	b.fail(taker, engine.Exited, 0)
+	if _, again = b.runsOn(id, 3); again != first {
+		t.Errorf("it runs on %s, it ran on %s", again, first)
+	}
+}
