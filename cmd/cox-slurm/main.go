@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/container"
+	"github.com/coxswain-sched/coxswain/agent/fabric"
 	"github.com/coxswain-sched/coxswain/agent/portdial"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
@@ -59,6 +60,8 @@ func dispatch(argv []string) int {
 			return container.Main(argv[2:])
 		case holder.Command:
 			return holder.Main(argv[2:])
+		case fabric.Command:
+			return fabric.Main(argv[2:])
 		case portdial.Command:
 			return portdial.Main(argv[2:])
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/agent/container"
+	"github.com/coxswain-sched/coxswain/agent/fabric"
 	"github.com/coxswain-sched/coxswain/agent/portdial"
 	"github.com/coxswain-sched/coxswain/agent/sshserver"
 	"github.com/coxswain-sched/coxswain/agent/step"
@@ -44,6 +45,8 @@ func runByName(argv []string) (code int, ok bool) {
 		return container.Main(argv[2:]), true
 	case argv[1] == holder.Command:
 		return holder.Main(argv[2:]), true
+	case argv[1] == fabric.Command:
+		return fabric.Main(argv[2:]), true
 	case argv[1] == portdial.Command:
 		return portdial.Main(argv[2:]), true
 	}

@@ -6,7 +6,8 @@
 // whether it was so. A rank that was started after another had ended would never meet it: that
 // all have met proves that all lived at one time.
 //
-// It measures nothing: neither the network nor the devices are put to work.
+// With Order.Fabric the ranks measure the network between them (agent/fabric), and a command may show
+// which way NCCL takes. Without, nothing is measured; devices are never put to work.
 package verify
 
 import (
@@ -24,6 +25,9 @@ type Order struct {
 	Dir       string // where it runs and its output is; empty: where the job is submitted from
 	Partition string
 	Account   string // that it is charged to; empty: the site's rules say it
+	Fabric    bool   // the ranks measure what lies between them
+	Binary    string // with Fabric: cox, where nodes may have it beside that of their PATH
+	NCCL      string // with Fabric: a command that uses NCCL, which all ranks run after that; empty: none
 }
 
 // Name is the job's.
@@ -49,7 +53,16 @@ func Script(o *Order) []byte {
 	if o.Dir != "" {
 		line("#SBATCH --chdir=%s", o.Dir)
 	}
-	b.WriteString(body)
+	if !o.Fabric {
+		b.WriteString(body + "exit $rc\n")
+		return []byte(b.String())
+	}
+	line("COX_VERIFY_BINARY=%s\nexport COX_VERIFY_BINARY", quoteShell(o.Binary))
+	b.WriteString(fabricBody)
+	if o.NCCL != "" {
+		line("[ $rc = 0 ] || exit $rc\nNCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,ENV\nexport NCCL_DEBUG NCCL_DEBUG_SUBSYS\nsrun sh -c %s </dev/null\nrc=$?", quoteShell(o.NCCL))
+	}
+	b.WriteString("exit $rc\n")
 	return []byte(b.String())
 }
 
@@ -92,8 +105,10 @@ exec 3>&-
 wait $ranks
 rc=$?
 rm -rf "$d"
-exit $rc
 `
+
+// quoteShell is a text as one word of a shell.
+func quoteShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Rank is what one rank has said.
 type Rank struct {
@@ -107,6 +122,7 @@ type Rank struct {
 	Devices []string  `json:"devices"`         // as its programs see them
 	Given   []string  `json:"given,omitempty"` // by a plugin to its container, by their names; none: it is in no container, or nothing says so
 	Place   string    `json:"place,omitempty"` // leaf, from the top down
+	Ports   []string  `json:"ports,omitempty"` // of InfiniBand, with their state: "mlx5_0:1:ACTIVE"
 }
 
 // Read reads what ranks have printed, in their order. Other lines are left out.
@@ -137,6 +153,9 @@ func Read(output string) []Rank {
 		}
 		if g := has["given"]; g != "" && g != "all" && g != "none" && g != "void" { // these are an image's own words
 			r.Given = strings.Split(g, ",")
+		}
+		if p := has["ib"]; p != "" {
+			r.Ports = strings.Split(p, ",")
 		}
 		if at := strings.LastIndexByte(has["place"], '.'); at > 0 && has["place"][at+1:] == r.Node { // spine.leaf1.node
 			r.Place = strings.ReplaceAll(has["place"][:at], ".", "/")

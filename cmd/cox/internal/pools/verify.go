@@ -36,6 +36,7 @@ type verified struct {
 	State  string         `json:"state"`
 	Checks []verify.Check `json:"checks"`
 	Ranks  []verify.Rank  `json:"ranks"`
+	Fabric *verify.Fabric `json:"fabric,omitempty"` // with --fabric
 }
 
 func verifyCommand(a *cli.App) *cobra.Command {
@@ -49,9 +50,17 @@ until it has met the others), each sees its devices, and the job used no more le
 of the topology than necessary. Exit code 1: the check failed.
 
 The nodes need not share anything. The output stays in the working directory, in
-cox-verify-N.out. The command measures nothing.`,
+cox-verify-N.out.
+
+--fabric also measures the network between the nodes: each rank gets 16 MB from the one
+before it, then all run all-reduces of 1, 16 and 64 MB over TCP. A rank that never
+joins and a slow link are named. The nodes need cox, or the directory of this one.
+--nccl runs a command of yours on all ranks after that, and reads which network NCCL
+uses there.`,
 		Example: `  cox verify slurm-b
   cox verify slurm-b --dir /home/me --nodes 4 --gpus-per-node 8
+  cox verify slurm-b --fabric --nodes 8
+  cox verify slurm-b --fabric --nccl 'all_reduce_perf -b 1M -e 64M -g 1'
   cox verify local -o json | jq .ok`,
 		Args:              needPool("verify"),
 		ValidArgsFunction: completePools(a),
@@ -65,6 +74,8 @@ cox-verify-N.out. The command measures nothing.`,
 	fl.StringVarP(&f.order.Partition, "partition", "p", "", "partition to run in")
 	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: that of a job that names none)")
 	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one; on Kubernetes /tmp)")
+	fl.BoolVar(&f.order.Fabric, "fabric", false, "measure the network between the nodes")
+	fl.StringVar(&f.order.NCCL, "nccl", "", "with --fabric: `COMMAND` that uses NCCL, to run on all ranks")
 	cli.DurationFlag(fl, &f.timeout, "timeout", 15*time.Minute, "longest time to wait and run; then it is cancelled")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML)
 	return cmd
@@ -93,6 +104,12 @@ func verifyPool(a *cli.App, cmd *cobra.Command, c *client.Client, pool string, f
 func (f *verifyFlags) findNodes(ctx context.Context, c *client.Client, pool string) ([]verify.Node, error) {
 	if f.order.Nodes < 1 {
 		return nil, fault.New(fault.Invalid, "--nodes=%d: a gang has one node or more", f.order.Nodes).Advise("--nodes 2")
+	}
+	switch {
+	case f.order.NCCL != "" && !f.order.Fabric:
+		return nil, fault.New(fault.Invalid, "--nccl says what to run with --fabric").Advise("add --fabric")
+	case strings.ContainsAny(f.order.NCCL, "\n\x00"):
+		return nil, fault.New(fault.Invalid, "--nccl: a command of one line is expected").Advise("put several lines into a script on the nodes")
 	}
 	if d := f.order.Dir; d != "" && (!filepath.IsAbs(d) || strings.ContainsAny(d, " \t\n'\"")) {
 		return nil, fault.New(fault.Invalid, "--dir %s: this is no absolute name without blanks and quotes", d).Advise("name a directory that is there on the nodes, from / on")
@@ -173,6 +190,9 @@ func tryPool(a *cli.App, ctx context.Context, c *client.Client, pool string, f *
 	if err != nil {
 		return nil, err
 	}
+	if f.order.Fabric {
+		f.order.Binary, _ = os.Executable() // nodes may share its directory
+	}
 	mask := cli.Umask()
 	done, err := c.Submit(ctx, &api.Submit{
 		Form: api.FormSbatch, File: verify.Name, Text: string(verify.Script(&f.order)), Environ: verifyEnviron(os.Environ()), Dir: dir, Host: cli.Hostname(), Pool: pool, Umask: &mask,
@@ -201,11 +221,27 @@ func tryPool(a *cli.App, ctx context.Context, c *client.Client, pool string, f *
 	if end.OK {
 		end.Mend = ""
 	}
-	out.Checks = append(verify.Judge(&f.order, out.Ranks, nodes), end)
+	out.Checks = verify.Judge(&f.order, out.Ranks, nodes)
+	if f.order.Fabric {
+		out.Fabric = verify.ReadFabric(string(said))
+		out.Checks = append(out.Checks, verify.JudgeFabric(&f.order, out.Ranks, out.Fabric, heldNodes(j.Claims))...)
+	}
+	out.Checks = append(out.Checks, end)
 	for _, k := range out.Checks {
 		out.OK = out.OK && k.OK
 	}
 	return out, nil
+}
+
+// heldNodes are the nodes of a job in the order of its ranks, one on each; nil: they are not known.
+func heldNodes(held []api.Claim) (out []string) {
+	for i := range held {
+		if strings.HasPrefix(held[i].Node, "@") {
+			return nil
+		}
+		out = append(out, held[i].Node)
+	}
+	return out
 }
 
 // nameNodes gives ranks their nodes' names where they have others of their own, as in pods: those of
