@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coxswain-sched/coxswain/agent/fabric"
 )
 
 // TestMain lets the test binary stand in for cox, under all of its names: it
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 	case "srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "cox-ssh":
 		os.Exit(dispatch(os.Args))
 	}
-	if len(os.Args) > 1 && (os.Args[1] == "supervise" || os.Args[1] == "task-init") {
+	if len(os.Args) > 1 && (os.Args[1] == "supervise" || os.Args[1] == "task-init" || os.Args[1] == fabric.Command) {
 		os.Exit(dispatch(os.Args))
 	}
 	testscript.Main(m, map[string]func(){"cox": main})

@@ -105,6 +105,28 @@ func TestNCCL(t *testing.T) {
 	}
 }
 
+// TestARankThatNeverJoins: a rank that says nothing is named, with the node that the job held for it.
+// srun is a script here, of which rank 1 hangs.
+//
+// Seen to fail with: a gang that waits for all before it says who is there.
+func TestARankThatNeverJoins(t *testing.T) {
+	dir := t.TempDir()
+	srun := "#!/bin/sh\nSLURM_PROCID=0 SLURM_NTASKS=2 SLURMD_NODENAME=a1 SLURM_JOB_ID=7 exec \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "srun"), []byte(srun), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	script := strings.Replace(string(Script(&Order{Nodes: 2, Fabric: true})), "-lt 1200", "-lt 2", 1)
+	c := exec.Command("sh")
+	c.Dir, c.Stdin, c.Env = dir, strings.NewReader(script), []string{"PATH=" + dir + ":/usr/bin:/bin", "SLURM_NTASKS=2"}
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := judgedFabric(&Order{Nodes: 2, Fabric: true}, string(out), "a1", "a2"); !strings.Contains(got, "false joined: never joined: rank 1 on a2") {
+		t.Errorf("%s\nof\n%s", got, out)
+	}
+}
+
 // TestFabricScript: a shell takes it, with names and commands that have quotes.
 func TestFabricScript(t *testing.T) {
 	text := string(Script(&Order{Nodes: 2, Fabric: true, Binary: "/opt/it's/cox", NCCL: `echo 'a "b"'`}))
