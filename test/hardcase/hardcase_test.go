@@ -24,6 +24,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == replicaArg {
+		os.Exit(replicaMain(os.Args[2], os.Args[3]))
+	}
 	plane.Main(m, map[string]plane.Fault{
 		"dies after a launch": func(o *daemon.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
 		"dies before a start is written": func(o *daemon.Options) {
