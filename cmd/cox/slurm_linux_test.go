@@ -124,7 +124,7 @@ func (s *slurmSite) verify(t *testing.T, pool string) {
 	out := s.ok(t, "pool "+pool+" runs gangs as it should\n", "verify", pool, "--dir", s.dir, "--gpus-per-node", "1", "--fabric")
 	for _, want := range []string{
 		"ok       joined      every rank said where it is", "bus bandwidth over TCP, of the slowest rank: 1 MB ", "ok       links       the slowest: rank ",
-		" 2/2 ", "all ranks are of job ", "all met before any went on", "ok       devices  1 on each", "1, the fewest: spine/leaf",
+		" 2/2 ", "all ranks are of job ", "all met before any went on", "ok       devices     1 on each", "1, the fewest: spine/leaf",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
