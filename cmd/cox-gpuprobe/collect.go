@@ -66,6 +66,7 @@ func (c *collector) collectGPU(i uint32) {
 	if c.mode != nil && c.mode(d, &n) == success {
 		g.Prohibited, g.Exclusive = n == 2, n == 1 || n == 3
 	}
+	g.Errors = c.readErrors(d)
 	g.Processes = c.listProcesses(d)
 	c.listMIG(d, &g)
 	c.report.GPUs = append(c.report.GPUs, g)
@@ -89,6 +90,30 @@ func (c *collector) readMemory(d device, g *probe.GPU) status {
 		c.addProblem("GPU %d: memory: %v", g.Index, st)
 	}
 	return st
+}
+
+// Which errors are counted, in NVML's enumerations.
+const (
+	eccUncorrected = 1 // nvmlMemoryErrorType_t
+	eccVolatile    = 0 // nvmlEccCounterType_t: since the driver was loaded
+)
+
+// readErrors asks what the GPU counts of its memory; nil: it counts nothing, as one without ECC.
+func (c *collector) readErrors(d device) *probe.Errors {
+	var out probe.Errors
+	counts := false
+	var n uint64
+	if c.eccErrors != nil && c.eccErrors(d, eccUncorrected, eccVolatile, &n) == success {
+		out.Uncorrected, counts = clampInt64(n), true
+	}
+	var corrected, uncorrected, pending, failed uint32
+	if c.remappedRows != nil && c.remappedRows(d, &corrected, &uncorrected, &pending, &failed) == success {
+		out.RemapPending, out.RemapFailed, counts = pending != 0, failed != 0, true
+	}
+	if !counts {
+		return nil
+	}
+	return &out
 }
 
 // clampInt64 turns what does not fit, as "all bits set" for unknown, into 0.

@@ -92,7 +92,7 @@ func TestFakeLibrary(t *testing.T) {
 			},
 			{
 				Index: 1, Minor: 5, UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", PCI: "00000000:0F:00.0",
-				MemoryBytes: 42949672960, UsedBytes: 1000001, Exclusive: true,
+				MemoryBytes: 42949672960, UsedBytes: 1000001, Exclusive: true, Errors: &probe.Errors{Uncorrected: 3, RemapPending: true},
 				Processes: []probe.Process{
 					{PID: 1000, MemoryBytes: 1 << 20},
 					{PID: 1069, MemoryBytes: -1, Graphics: true},

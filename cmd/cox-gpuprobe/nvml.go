@@ -61,6 +61,9 @@ type nvml struct {
 	mode    func(d device, m *uint32) status
 	busy    func(d device, u *utilization) status
 
+	eccErrors    func(d device, kind, counter uint32, n *uint64) status
+	remappedRows func(d device, corrected, uncorrected, pending, failed *uint32) status
+
 	compute     func(d device, n *uint32, p *processInfo) status
 	graphics    func(d device, n *uint32, p *processInfo) status
 	processName func(pid uint32, text *byte, length uint32) status
@@ -100,6 +103,8 @@ func (l *nvml) symbols() []symbol {
 		{&l.memory2, false, []string{"nvmlDeviceGetMemoryInfo_v2"}},
 		{&l.mode, false, []string{"nvmlDeviceGetComputeMode"}},
 		{&l.busy, false, []string{"nvmlDeviceGetUtilizationRates"}},
+		{&l.eccErrors, false, []string{"nvmlDeviceGetTotalEccErrors"}},
+		{&l.remappedRows, false, []string{"nvmlDeviceGetRemappedRows"}},
 		{&l.compute, false, []string{"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"}},
 		{&l.graphics, false, []string{"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"}},
 		{&l.processName, false, []string{"nvmlSystemGetProcessName"}},

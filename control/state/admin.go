@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -113,6 +114,7 @@ func (s *State) applyPool(_ *store.Record, v PoolSpec) error {
 
 func (s *State) applyPoolGone(_ *store.Record, v PoolGone) error {
 	delete(s.Pools, v.Name)
+	maps.DeleteFunc(s.Health, func(k fleet.NodeKey, _ NodeHealth) bool { return k.Pool == v.Name })
 	return nil
 }
 

@@ -54,6 +54,18 @@ func (e *Engine) Machine(ctx context.Context, name string) (inventory.Machine, b
 	return e.inventory.Machine(ctx, name)
 }
 
+// CheckNode is engine.NodeChecker's: the conditions of a node, as last listed.
+func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResult, error) {
+	m, ok, err := e.inventory.Machine(ctx, node)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, fault.New(fault.NotFound, "the pool has no node %s", node)
+	}
+	return m.Health, nil
+}
+
 // nodeReserver keeps the pool's nodes for it: it writes their taints, and the list of them that the
 // admission policy reads.
 type nodeReserver struct {

@@ -49,6 +49,39 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	return slices.Clone(all), nil
 }
 
+// CheckNode is engine.NodeChecker's: the state and the reason that slurmctld has of a node, as last listed. They
+// are what a HealthCheckProgram leaves there.
+func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResult, error) {
+	seen := func() *site.Node {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if i := slices.IndexFunc(e.seen.found, func(n site.Node) bool { return n.Name == node }); i >= 0 {
+			return &e.seen.found[i]
+		}
+		return nil
+	}
+	n := seen()
+	if n == nil {
+		if _, err := e.listNodes(ctx); err != nil {
+			return nil, err
+		}
+		if n = seen(); n == nil {
+			return nil, fault.New(fault.NotFound, "Slurm has no node %s", node)
+		}
+	}
+	r := fleet.CheckResult{Check: "node", Verdict: fleet.Passed, From: "slurm", Text: n.State}
+	if n.Reason != "" {
+		r.Text += ": " + n.Reason
+	}
+	switch {
+	case n.Down, n.Drained && !nodefence.OnlyOurs(n, nodefence.Read(n)):
+		r.Verdict = fleet.Failed
+	case !n.Available && !n.Drained:
+		r.Verdict = fleet.Warned
+	}
+	return []fleet.CheckResult{r}, nil
+}
+
 // firstUnknownNode is the first node of claims that is none of the cluster's, or empty. A cluster
 // that does not answer is not waited for where all are known; where one is not, Slurm says so
 // later.

@@ -36,8 +36,9 @@ type Machine struct {
 	Whole    amount.Vector // what it can give to pods, whoever has it
 	Pods     int           // how many its kubelet takes, whosever they are; 0: it does not say
 	Cordoned bool
-	Strict   bool              // pods there can be kept to the groups that are named for them
-	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
+	Health   []fleet.CheckResult // what its conditions say, by name
+	Strict   bool                // pods there can be kept to the groups that are named for them
+	Far      map[string]string   // by namespace and claim: why pods there cannot have a volume of the paths
 }
 
 // readNodes reads the nodes of a pool and leaves out the others. use is what pods hold, by node.
@@ -68,6 +69,7 @@ func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
 	if f := nodefence.Read(n); f.Stands {
 		m.Node.Fence = f.Epoch
 	}
+	m.Health = nodeHealth(n)
 	if f := n.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
 		m.Strict = *f.SupplementalGroupsPolicy
 	}

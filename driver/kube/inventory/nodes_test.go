@@ -308,3 +308,28 @@ func TestOutOfServiceIsSaid(t *testing.T) {
 		t.Errorf("%v: %s", state, why)
 	}
 }
+
+// Seen to fail with conditions of others that pass.
+func TestConditionsAsChecks(t *testing.T) {
+	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, Message: "the disk is full"},
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+		{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Message: "task docker:20744 blocked"},
+		{Type: "ReadonlyFilesystem", Status: corev1.ConditionUnknown},
+	}}}
+	var got []string
+	for _, r := range readNode(&settings.Terms{Pool: "p"}, n, nil).Health {
+		got = append(got, string(r.Verdict)+" "+r.Check+", "+r.Text+", "+r.From)
+	}
+	want := []string{
+		"fail DiskPressure, DiskPressure=True: the disk is full, kubernetes",
+		"warn KernelDeadlock, KernelDeadlock=True: task docker:20744 blocked, kubernetes",
+		"pass MemoryPressure, MemoryPressure=False, kubernetes",
+		"unknown ReadonlyFilesystem, ReadonlyFilesystem=Unknown, kubernetes",
+		"fail Ready, Ready=False: KubeletNotReady, kubernetes",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -72,6 +72,31 @@ func nodeReadiness(n *corev1.Node) (fleet.NodeState, string) {
 	}
 }
 
+// nodeHealth lists the conditions of a node as checks. Kubernetes keeps pods off a node for those that fail
+// here. A condition of others, as of the node problem detector, names a problem, and warns: Kubernetes does
+// not act upon it.
+func nodeHealth(n *corev1.Node) []fleet.CheckResult {
+	out := make([]fleet.CheckResult, 0, len(n.Status.Conditions))
+	for _, c := range n.Status.Conditions {
+		r := fleet.CheckResult{Check: string(c.Type), Verdict: fleet.Passed, From: "kubernetes", Text: conditionText(string(c.Type)+"="+string(c.Status), c.Reason, c.Message)}
+		switch {
+		case c.Type == corev1.NodeReady:
+			if c.Status != corev1.ConditionTrue {
+				r.Verdict = fleet.Failed
+			}
+		case c.Status == corev1.ConditionUnknown:
+			r.Verdict = fleet.Unsure
+		case c.Status == corev1.ConditionTrue && isPressureCondition(c.Type):
+			r.Verdict = fleet.Failed
+		case c.Status == corev1.ConditionTrue:
+			r.Verdict = fleet.Warned
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b fleet.CheckResult) int { return strings.Compare(a.Check, b.Check) })
+	return out
+}
+
 func conditionText(what, reason, message string) string {
 	switch {
 	case message != "":
