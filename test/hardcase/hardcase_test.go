@@ -27,6 +27,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == replicaArg {
 		os.Exit(replicaMain(os.Args[2], os.Args[3]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == pythonArg {
+		os.Exit(pythonMain(os.Args[2:]))
+	}
+	if len(os.Args) == 5 && os.Args[1] == submitArg {
+		os.Exit(submitMain(os.Args[2], os.Args[3], os.Args[4]))
+	}
 	plane.Main(m, map[string]plane.Fault{
 		"dies after a launch": func(o *daemon.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
 		"dies before a start is written": func(o *daemon.Options) {

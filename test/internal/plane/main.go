@@ -26,6 +26,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
+	stepscontrol "github.com/coxswain-sched/coxswain/agent/step/scontrol"
 	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
@@ -60,6 +61,8 @@ func Main(m *testing.M, faults map[string]Fault) {
 	switch {
 	case name == "srun" && step.IsOwn(srunopt.JobOf(os.Args[1:], os.Environ()), os.Getenv):
 		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	case name == "scontrol" && len(os.Args) > 2 && os.Args[2] == "hostnames": // it asks no server
+		os.Exit(stepscontrol.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	case commands[name] != nil:
 		os.Exit(commands[name](os.Args[1:], slurmcmd.Stdio{Environ: os.Environ()}))
 	case len(os.Args) > 2 && os.Args[1] == "supervise":
