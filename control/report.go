@@ -109,6 +109,9 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 		return
 	}
 	r.Failure, r.FailedOn = reconcile.FailureOf(&r), reconcile.FailedOn(&r)
+	if fenced := l.state.FencedUnder(e); r.Cause == engine.Exited && r.Failure == engine.JobFailure && len(fenced) > 0 {
+		r.Failure, r.FailedOn = engine.NodeFailure, fenced
+	}
 	if r.Failure != engine.NoFailure && len(r.FailedOn) == 0 {
 		r.FailedOn = e.Last.OnlyNode()
 	}

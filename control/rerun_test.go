@@ -91,6 +91,32 @@ func TestAJobKeepsOffANodeThatFailedIt(t *testing.T) {
 	}
 }
 
+// TestAFenceMakesItTheNodesFailure: a job that fails on a device of which a check has failed meanwhile is
+// requeued, and runs elsewhere; one beside it, on other devices of the node, has failed by itself.
+//
+// Seen to fail with: fences of all devices counted.
+func TestAFenceMakesItTheNodesFailure(t *testing.T) {
+	b := open(t, newHand(2, 4))
+	ill, well := requeued(job.RerunAnywhere, 1), gang(1, 1)
+	ill.Retries = nil
+	hit, node := b.runsOn(b.submit(ill), 1)
+	well.Groups[0].NodeList = []string{node}
+	beside, _ := b.runsOn(b.submit(well), 1)
+	h := fenced(1, hit.Claims[0].Devices[0].Index)
+	h.Node = node
+	if err := b.ctl.SetNodeHealth(t.Context(), job.Actor{Name: "health"}, h); err != nil {
+		t.Fatal(err)
+	}
+	b.hand.end(beside, engine.Exited, 1)
+	if v := b.state(beside.Job.ID, job.Failed); v.Report.Failure != engine.JobFailure {
+		t.Errorf("the job beside it: failure of the %s", v.Report.Failure)
+	}
+	b.hand.end(hit, engine.Exited, 1)
+	if v, again := b.runsOn(hit.Job.ID, 2); again == node || v.Past[0].Failure != engine.NodeFailure || v.Past[0].FailedOn != node {
+		t.Errorf("it runs on %s after %s, %+v", again, node, v.Past)
+	}
+}
+
 // TestExcludeFailed: a job that asked for it runs on no node on which it failed, also by its own
 // failure, and waits if there is no other; why says so.
 //

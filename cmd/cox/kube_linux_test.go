@@ -110,7 +110,10 @@ func kubeDevices(t *testing.T, s *slurmSite, l *lab.Lab) {
 	}
 	l.Plug(t, "nvidia.com/gpu", all)
 	s.eventually(t, "(?s)n1 .*gpu.*n2 .*gpu", "nodes")
-	said := s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp", "--gpus-per-node", "2")
+	said := s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp", "--gpus-per-node", "2", "--fabric")
+	if !strings.Contains(said, "bus bandwidth over TCP, of the slowest rank: 1 MB ") {
+		t.Errorf("cox verify --fabric says\n%s", said)
+	}
 	if !regexp.MustCompile(`devices +2 on each: \S+ GPU-n\d-a,GPU-n\d-b; \S+ GPU-n\d-a,GPU-n\d-b\n`).MatchString(said) {
 		t.Errorf("cox verify says\n%s", said)
 	}

@@ -51,7 +51,7 @@ func kubeInside(t *testing.T, l *lab.Lab) {
 	t.Setenv("COX_TOKEN", s.exec(t, "token", "create", "--admin"))
 	s.eventually(t, `k8s .* up `, "pool", "list")
 	s.ok(t, "nothing is missing", "pool", "check", "k8s")
-	s.ok(t, "pool k8s runs gangs as it should", "verify", "k8s", "--dir", "/tmp", "--fabric")
+	s.ok(t, "pool k8s runs gangs as it should", "verify", "k8s", "--dir", "/tmp")
 
 	gang := s.file(t, "gang.sh", "#SBATCH -N2 --ntasks-per-node=1 --chdir=/tmp\nsrun -l sh -c 'echo rank $SLURM_PROCID of $SLURM_NTASKS as $(id -u)'\n")
 	id := s.submitted(t, "k8s", gang)

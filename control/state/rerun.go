@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -140,6 +141,22 @@ func (s *State) KeepsOff(core *sched.Core, e *JobRecord, r *engine.Report, ended
 		return 0
 	}
 	return most
+}
+
+// FencedUnder lists the nodes of a job's attempt of which a check has failed while it was there: of
+// the node as a whole, or of a device that the job has.
+func (s *State) FencedUnder(e *JobRecord) (out []string) {
+	a := e.Last
+	for _, c := range a.allClaims() {
+		h := s.Health[fleet.NodeKey{Pool: a.Pool, Name: c.Node}]
+		hit := slices.ContainsFunc(h.Fences, func(f fleet.HealthFence) bool {
+			return f.Device == nil || slices.ContainsFunc(c.Devices, func(d fleet.DeviceClaim) bool { return d.Index == *f.Device })
+		})
+		if hit && !slices.Contains(out, c.Node) {
+			out = append(out, c.Node)
+		}
+	}
+	return out
 }
 
 // OnlyNode is the node of an attempt that has one; nil: it has several, or they are not known.
