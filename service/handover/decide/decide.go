@@ -29,9 +29,8 @@ const (
 	proofAge   = 30 * time.Second // a proof that is older admits nobody
 	askAgain   = 5 * time.Second  // whether a node is empty, up or answers at last
 	longWait   = 30 * time.Second // the same, when it has waited for longer than ten of these
-	firstLook  = 10 * time.Second // at the marks of a machine of which no hand-over is under way
-	oftenLook  = 30 * time.Second // while the owner's node is not up
-	seldomLook = 10 * time.Minute
+	oftenMend  = 40 * time.Second // of our fence on a machine of which no hand-over is under way
+	seldomMend = 10 * time.Minute // the same, if the engine does not report its fences
 )
 
 // Input is what a decision depends on. It is not written to.
@@ -55,6 +54,7 @@ type Side struct {
 type Node struct {
 	Name  string
 	State fleet.NodeState // as the pool last said; "": it has not reported the node
+	Fence uint64          // epoch of our fence there, as the pool last said; 0: none
 
 	Contents *engine.NodeContents // the last answer of Empty; nil: none
 	Asked    time.Time            // when that was asked
@@ -460,7 +460,7 @@ func (p *plan) checkNew() {
 		case s.Fences && !n.isOpened(p.o.Epoch):
 			p.askEngine(Unfence, s.Pool, n, "")
 		case n.Trouble != "" && p.in.Now.Before(n.Tried.Add(p.askPause())):
-			p.waitFor(n.Tried.Add(p.askPause()), "waits for the engine of pool %s, to report node %s: %s", s.Pool, n.Name, n.Trouble)
+			p.waitFor(n.Tried.Add(p.askPause()), "the engine of pool %s to report node %s: %s", s.Pool, n.Name, n.Trouble)
 		case n.Listed == nil:
 			p.askEngine(List, s.Pool, n, "")
 		case n.Listed.State == fleet.Up:
@@ -513,8 +513,8 @@ func (p *plan) walkBack() {
 	next.Next, next.Back, next.Deadline, next.Requeue = "", false, time.Time{}, false
 }
 
-// keepMarks keeps our fence off the owner's nodes, and where a hand-over or an administrator has put it on
-// those of other pools, on these.
+// keepMarks keeps our fence off the owner's nodes, and on those of other pools where a hand-over or an
+// administrator has asked for that.
 func (p *plan) keepMarks() {
 	for i := range p.in.Sides {
 		s := &p.in.Sides[i]
@@ -530,42 +530,27 @@ func (p *plan) keepMarks() {
 	}
 }
 
-// keepMark looks at the marks of a node from time to time, and mends ours.
+// keepMark mends our fence of a node. What was called a moment ago the pool may not have reported yet.
 func (p *plan) keepMark(s *Side, n *Node, owns bool) {
-	looked := n.Contents != nil
-	due := n.Asked.Add(p.lookAgain(n, owns))
-	if n.Trouble != "" {
-		due = n.Tried.Add(max(longWait, p.lookAgain(n, owns)/4))
-	}
+	verb, reason := Unfence, ""
 	switch {
-	case n.Trouble != "" && p.in.Now.Before(due):
-		p.waitQuietly(due)
-	case looked && owns && n.Contents.Fence != nil && n.Contents.Fence.Epoch <= p.o.Epoch:
-		p.askEngine(Unfence, s.Pool, n, "")
-	case looked && !owns && n.Contents.Fence == nil:
-		p.askEngine(Fence, s.Pool, n, fmt.Sprintf("machine %s is of pool %s", p.o.Machine, p.o.Pool))
-	case !looked && !p.in.Now.Before(n.Mark.At.Add(firstLook)) || looked && !p.in.Now.Before(due):
-		p.askEngine(Empty, s.Pool, n, "")
-	case !looked:
-		p.waitQuietly(n.Mark.At.Add(firstLook))
-	default:
-		p.waitQuietly(due)
+	case n.State == "", n.Fence > p.o.Epoch, owns == (n.Fence == 0):
+		return
+	case !owns:
+		verb, reason = Fence, fmt.Sprintf("machine %s is of pool %s", p.o.Machine, p.o.Pool)
 	}
-	p.out.Waits = ""
-}
-
-func (p *plan) waitQuietly(next time.Time) {
-	if p.out.Next.IsZero() || next.Before(p.out.Next) {
-		p.out.Next = next
+	again := n.Tried.Add(oftenMend)
+	if n.Trouble == "" && n.Mark.Epoch == p.o.Epoch && n.Mark.Fenced == (verb == Fence) {
+		again = n.Mark.At.Add(seldomMend)
+		if verb == Unfence {
+			again = n.Mark.At.Add(oftenMend)
+		}
 	}
-}
-
-// lookAgain is how long a look at a node's marks holds. A call that was late may arrive soon after a
-// hand-over.
-func (p *plan) lookAgain(n *Node, owns bool) time.Duration {
-	since := p.in.Now.Sub(p.o.At)
-	if owns && n.State != fleet.Up {
-		return oftenLook
+	if !n.Tried.IsZero() && p.in.Now.Before(again) {
+		if p.out.Next.IsZero() || again.Before(p.out.Next) {
+			p.out.Next = again
+		}
+		return
 	}
-	return min(max(since, firstLook), seldomLook)
+	p.out.Call = &Call{Verb: verb, Pool: s.Pool, Node: n.Name, Mark: p.markOf(reason)}
 }

@@ -34,8 +34,10 @@ type world struct {
 	pools  map[string]*pool
 	memory map[string]*decide.Node // of the present process
 	late   []func()                // calls that have not arrived
-	ended  map[string]int          // hand-overs, by how they ended
-	story  []string
+	// reported are the fences as the engines last told them, as epochs.
+	reported map[string]uint64
+	ended    map[string]int // hand-overs, by how they ended
+	story    []string
 }
 
 func (w *world) note(format string, args ...any) {
@@ -54,7 +56,9 @@ func (w *world) forget() { // what a process knows
 func (w *world) input() *decide.Input {
 	in := &decide.Input{Now: w.now, Owner: w.owner}
 	for _, name := range []string{"a", "b"} {
-		in.Sides = append(in.Sides, decide.Side{Pool: name, Fences: true, Nodes: []decide.Node{*w.memory[name]}})
+		n := *w.memory[name]
+		n.Fence = w.reported[name]
+		in.Sides = append(in.Sides, decide.Side{Pool: name, Fences: true, Nodes: []decide.Node{n}})
 		for i := range w.pools[name].ours {
 			in.Work = append(in.Work, decide.Work{Job: job.ID(i + 1), Pool: name, Node: name + "1", Requeues: i%2 == 0})
 		}
@@ -143,6 +147,13 @@ func (w *world) send(c *decide.Call) {
 	}
 }
 
+// report has the engine tell its nodes.
+func (w *world) report(p *pool) {
+	if w.reported[p.name] = 0; p.fence != nil {
+		w.reported[p.name] = p.fence.Epoch
+	}
+}
+
 // decideOnce decides and applies.
 func (w *world) decideOnce() {
 	in := w.input()
@@ -212,6 +223,9 @@ func (w *world) checkRecord(r *fleet.MachineOwner) {
 func (w *world) disturb() {
 	for _, name := range []string{"a", "b"} {
 		p := w.pools[name]
+		if w.d.IntN(5) == 0 {
+			w.report(p)
+		}
 		switch w.d.IntN(14) {
 		case 0, 1:
 			if p.fence == nil {
@@ -265,9 +279,9 @@ func (w *world) disturb() {
 // the proof, Unfence of the old pool after the admission, Unfence of the new pool before it.
 func TestRandomWorlds(t *testing.T) {
 	ended := map[string]int{}
-	for seed := range uint64(1500) {
-		w := &world{t: t, d: rand.New(rand.NewPCG(seed, 28)), now: now, ended: ended, pools: map[string]*pool{"a": {name: "a"}, "b": {name: "b", fence: &engine.NodeFence{}}}}
-		w.owner = fleet.MachineOwner{Machine: "m", Pool: "a", Fenced: true, At: now}
+	for seed := range uint64(700) {
+		w := &world{t: t, d: rand.New(rand.NewPCG(seed, 28)), now: now, ended: ended, pools: map[string]*pool{"a": {name: "a"}, "b": {name: "b", fence: &engine.NodeFence{Epoch: 1}}}, reported: map[string]uint64{"b": 1}}
+		w.owner = fleet.MachineOwner{Machine: "m", Pool: "a", Epoch: 1, Fenced: true, At: now}
 		w.forget()
 		for range 400 {
 			w.now = w.now.Add(time.Duration(w.d.IntN(8)) * time.Second)
@@ -279,7 +293,7 @@ func TestRandomWorlds(t *testing.T) {
 		w.settle()
 	}
 	for _, how := range []string{"a, back", "a", "b, back", "b"} {
-		if ended[how] < 300 {
+		if ended[how] < 200 {
 			t.Errorf("hand-overs that ended as %q: %d", how, ended[how])
 		}
 	}
@@ -297,6 +311,8 @@ func (w *world) settle() {
 	}
 	for range 200 {
 		w.now = w.now.Add(10 * time.Second)
+		w.report(w.pools["a"])
+		w.report(w.pools["b"])
 		w.decideOnce()
 	}
 	other := "a"
