@@ -58,12 +58,14 @@ func (c *Controller) writeRecord(ctx context.Context, m *managed, next fleet.Mac
 				c.cfg.Log.Info("hand-over", "machine", next.Machine, "from", fromPool(&next), "pool", next.Pool, "to", next.Next, "step", next.Step, "back", next.Back, "epoch", next.Epoch, "evidence", next.Evidence)
 			}
 		case fault.KindOf(err) == fault.Conflict: // somebody else has changed it
-			m.due, c.stale = c.cfg.Now().Add(writeAgain), true
+			m.holdFor(c.cfg.Now(), writeAgain)
+			c.stale = true
 		default:
 			if m.trouble != err.Error() {
 				c.cfg.Log.Warn("a step of a hand-over cannot be written; trying again", "machine", next.Machine, "step", next.Step, "error", err)
 			}
-			m.trouble, m.due = err.Error(), c.cfg.Now().Add(writeAgain)
+			m.trouble = err.Error()
+			m.holdFor(c.cfg.Now(), writeAgain)
 		}
 	})
 }
@@ -95,7 +97,7 @@ func (c *Controller) requeueJobs(ctx context.Context, m *managed, ids []job.ID) 
 // callEngine calls an engine, and notes its answer.
 func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Call) {
 	if c.calls[call.Pool] >= mostCalls {
-		m.due = c.cfg.Now().Add(100 * time.Millisecond)
+		m.holdFor(c.cfg.Now(), shortPause/10)
 		return
 	}
 	c.calls[call.Pool]++

@@ -51,7 +51,8 @@ type managed struct {
 	epoch   uint64                         // of the record that the memory belongs to
 	nodes   map[fleet.NodeKey]*decide.Node // what engines said
 	busy    bool                           // something is being done for it
-	due     time.Time                      // decide again then
+	due     time.Time                      // decide again then, or when something changes
+	hold    time.Time                      // nothing is decided before
 	waits   string                         // as it is in the record, or was to be
 	waitsAt time.Time
 	requeue time.Time // not before then again
@@ -165,10 +166,17 @@ func (m *managed) takeIn(now Machine) {
 // decideAll decides upon the machines for which nothing is being done and whose time has come.
 func (c *Controller) decideAll(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
-		if m := c.machines[name]; !m.busy && (m.Owner.Moving() || !m.due.After(c.cfg.Now())) {
+		m, now := c.machines[name], c.cfg.Now()
+		if !m.busy && !m.hold.After(now) && (m.Owner.Moving() || !m.due.After(now)) {
 			c.decideMachine(ctx, m)
 		}
 	}
+}
+
+// holdFor has nothing decided for a while.
+func (m *managed) holdFor(now time.Time, d time.Duration) {
+	m.hold = now.Add(d)
+	m.due = m.hold
 }
 
 // nextPause is how long nothing has to be decided.
