@@ -44,6 +44,7 @@ const (
 	Check    Verb = "check the nodes of"
 	SetPools Verb = "add, check or remove pools of"
 	Move     Verb = "move running jobs of"
+	HandOver Verb = "hand over machines of"
 	Tokens   Verb = "manage a token of"
 	Grant    Verb = "give rights to"
 	SeeAudit Verb = "read the audit of"
@@ -127,6 +128,7 @@ var rules = []Rule{
 	{Check, Admin, "programs of the site run; everybody may see what the last checks saw"},
 	{SetPools, Admin, "the server opens engines with its own rights"},
 	{Move, Admin, "as the site's rules propose"},
+	{HandOver, Admin, "from one pool to another, and back"},
 
 	{Secrets, Owner, "the caller's own alone, administrators included; values are never sent back"},
 	{SeeService, Viewer, "lists leave out services that the user may not see"},

@@ -69,6 +69,10 @@ func (o *operation) example() (path, body string) {
 		body = `{"nodes":["v1"],"verb":"resume"}`
 	case "checkNodes":
 		body = `{"nodes":["v1"]}`
+	case "moveMachines":
+		body = `{"nodes":["v1"],"to":"b"}`
+	case "abortMoves":
+		body = `{"machines":["v1"]}`
 	case "newToken":
 		body = `{}`
 	case "backup":

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/jobs"
+	"github.com/coxswain-sched/coxswain/server/machines"
 	"github.com/coxswain-sched/coxswain/server/schedules"
 	"github.com/coxswain-sched/coxswain/server/secrets"
 	"github.com/coxswain-sched/coxswain/server/services"
@@ -84,6 +85,7 @@ type Config struct {
 	Health admin.Health // checks nodes; nil: nobody does
 
 	Schedules schedules.Controller // nil: this server keeps no schedules
+	Handovers machines.Controller  // nil: this server hands no machines over
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
@@ -151,6 +153,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
 	})
+	machines.Register(s, cfg.Handovers)
 	s.LoosenAnswers()
 	return service
 }

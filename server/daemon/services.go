@@ -18,15 +18,18 @@ import (
 	servicemodel "github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/endpoints"
+	handovercontroller "github.com/coxswain-sched/coxswain/service/handover/controller"
 	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
 	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
-// services are the parts of a server that keep services alive and submit the runs of schedules.
+// services are the parts of a server that keep services alive, submit the runs of schedules and hand machines
+// over.
 type services struct {
 	hub        *endpoints.Hub
 	controller *controller.Controller
 	schedules  *schedulecontroller.Controller
+	handovers  *handovercontroller.Controller
 
 	control *control.Control
 	local   engine.Engine // of the machine's own pool
@@ -40,6 +43,7 @@ func newServices(c *control.Control, local engine.Engine, kept *secret.Store, is
 	})
 	return &services{
 		hub: hub, control: c, local: local, log: log,
+		handovers:  handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Log: log}),
 		schedules:  schedulecontroller.New(schedulecontroller.Config{Plane: schedulecontroller.NewPlane(c), Log: log}),
 		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Rules: c.Rules, IsAdmin: isAdmin, Log: log}),
 	}
@@ -70,13 +74,14 @@ func (s *server) documents() []state.Controller {
 	return append(s.control.Controllers(servicemodel.ControllerKind), s.control.Controllers(schedule.ControllerKind)...)
 }
 
-// run keeps services alive, and schedules running, until ctx ends.
+// run keeps services alive, schedules running and machines going to their pools, until ctx ends.
 func (s *services) run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() { s.hub.Run(ctx) })
 	parts.Go(func() { s.controller.Run(ctx) })
 	parts.Go(func() { s.schedules.Run(ctx) })
+	parts.Go(func() { s.handovers.Run(ctx) })
 	parts.Go(func() { s.followPools(ctx) })
 }
 

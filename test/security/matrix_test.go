@@ -127,6 +127,8 @@ var probes = map[string]probe{
 	"POST /v1/jobs/change nice below zero":       change("update", `,"update":{"nice":-1}`),
 	"POST /v1/nodes/change":                      body(`{"nodes":["v1"],"verb":"resume"}`),
 	"POST /v1/node-checks":                       body(`{"nodes":["v1"]}`),
+	"POST /v1/machines/move":                     body(`{"nodes":["v1"],"to":"b"}`),
+	"POST /v1/machines/abort":                    body(`{"machines":["v1"]}`),
 	"POST /v1/pools":                             body(`{"name":"b","engine":"fake"}`),
 	"POST /v1/pools as a check":                  body(`{"name":"b","engine":"fake","check":true}`),
 	"POST /v1/tokens":                            body(`{}`),

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func TestNodeChanges(t *testing.T) {
@@ -27,5 +28,33 @@ func TestNodeChanges(t *testing.T) {
 	f.Cox(t, "nodes", "-o", "name", "-t", "down").Check(t, 0, "v2\n", "")
 	f.Cox(t, "nodes", "v[1-3]").Check(t, 3, "", "~node v3 does not exist")
 	f.Cox(t, "nodes", "-p", "gpu", "-o", "name").Check(t, 0, "v1\n", "")
-	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: check, drain, resume or show\n")
+	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: check, drain, move, resume or show\n")
+}
+
+// TestNodeMove: what cox node move sends, what it prints, and its exit codes.
+func TestNodeMove(t *testing.T) {
+	f := newFake(t)
+	answer := api.MovedMachines{Machines: []api.MovedMachine{{Machine: "m1", Node: "a1", From: "a", To: "b", Epoch: 2, Why: "idle"}}}
+	f.Answer("POST /v1/machines/move", func(*http.Request) (any, error) { return answer, nil })
+	f.Answer("POST /v1/machines/abort", func(*http.Request) (any, error) { return answer, nil })
+	f.Cox(t, "node", "move", "a1").Check(t, 2, "", "~--to is required")
+	f.Cox(t, "node", "move", "--to", "b").Check(t, 2, "", "~needs the names of nodes, --count or --rack")
+	f.Cox(t, "node", "move", "--abort").Check(t, 2, "", "~needs the names of machines")
+	f.Cox(t, "node", "move", "--abort", "m1", "--to", "b").Check(t, 2, "", "~no other flag")
+	f.Cox(t, "node", "move", "a1", "--to", "b", "--deadline", "-1s").Check(t, 2, "", "~from now on")
+	f.Cox(t, "node", "move", "a1", "--to", "b", "--now", "--deadline", "1h", "--reason", "day").Check(t, 0, "m1 (a1): moves from pool a to pool b; idle\ncox machine list shows how far they are\n", "")
+	var got api.MachineMove
+	f.Last(t, &got)
+	if d := cmp.Diff(api.MachineMove{Nodes: []string{"a1"}, To: "b", Now: true, Deadline: 3600, Reason: "day"}, got); d != "" {
+		t.Error(d)
+	}
+	f.Cox(t, "node", "move", "--count", "1", "--rack", "r1", "--from", "a", "--to", "b", "--dry-run").Check(t, 0, "m1 (a1): would move from pool a to pool b; idle\n", "")
+	got = api.MachineMove{}
+	f.Last(t, &got)
+	if d := cmp.Diff(api.MachineMove{Count: 1, Rack: "r1", From: "a", To: "b", DryRun: true, Deadline: 86400}, got); d != "" {
+		t.Error(d)
+	}
+	f.Cox(t, "node", "move", "--abort", "m1").Check(t, 0, "m1 (a1): walked back, stays in pool a\ncox machine list shows how far they are\n", "")
+	answer.Machines = append(answer.Machines, api.MovedMachine{Machine: "m2", From: "a", To: "b", Error: api.ErrorOf(fault.New(fault.Conflict, "machine m2 is pool b's already"))})
+	f.Cox(t, "node", "move", "m[1-2]", "--to", "b").Check(t, 4, "~m2: refused: machine m2 is pool b's already\n", "~1 of 2 machines were refused")
 }
