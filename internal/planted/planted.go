@@ -53,5 +53,9 @@ func Bugs() []Bug {
 		{"ready_given_up", ReadyGivenUp, "a service gives up replicas that are ready before others are"},
 		{"place_twice", PlaceTwice, "a replica is begun anew while the one in its place is being ended"},
 		{"parts_uncounted", PartsUncounted, "what replicas hold is not counted against quotas"},
+
+		{"admit_unproved", AdmitUnproved, "a machine is admitted in another pool without a proof that it is empty"},
+		{"unreachable_empty", UnreachableEmpty, "a node of which not all could be seen is taken for empty"},
+		{"old_unfence", OldUnfence, "an engine removes a fence for a call of an earlier hand-over"},
 	}
 }

@@ -38,7 +38,7 @@ type Promise int
 const (
 	Whole   Promise = iota + 1 // gang, undone
 	Ledger                     // capacity, journal-first, unproved, twice, stale, books
-	Owner                      // fenced, drained
+	Owner                      // fenced, drained, both, open
 	Replay                     // restart, decisions
 	Account                    // reason, final, durable, transition, quota, limit, licence, kept, preempt, usage
 )
