@@ -1,0 +1,181 @@
+package nodehealth_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/service/nodehealth"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// site is a control plane over the fake engine with a Monitor that runs, until the test ends.
+type site struct {
+	t     *testing.T
+	ctl   *control.Control
+	world *fake.World
+	*nodehealth.Monitor
+
+	mu    sync.Mutex
+	says  func(node string) ([]fleet.CheckResult, error)
+	looks []string
+}
+
+func open(t *testing.T, cfg nodehealth.Config, script func(*engine.Launch) fake.Outcome) *site {
+	t.Helper()
+	s := &site{t: t, says: func(string) ([]fleet.CheckResult, error) { return nil, nil }}
+	var nodes []fleet.Node
+	for _, name := range []string{"n1", "n2"} {
+		nodes = append(nodes, fleet.Node{Name: name, State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(4)}})
+	}
+	s.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: nodes, Script: script, Checks: func(node string) ([]fleet.CheckResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.looks = append(s.looks, node)
+		return s.says(node)
+	}})
+	e := s.world.Open()
+	var err error
+	if s.ctl, err = control.Open(t.Context(), control.Config{Store: new(store.Memory), Pools: []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}, Who: t.Name()}); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Plane = nodehealth.NewPlane(s.ctl, map[string]engine.Engine{"p": e})
+	s.Monitor = nodehealth.New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.world.Run(ctx) })
+	running.Go(func() { s.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := s.ctl.Close(); err != nil {
+			t.Error(err)
+		}
+		e.Close()
+	})
+	return s
+}
+
+// say sets what checks of nodes see from now on.
+func (s *site) say(f func(node string) ([]fleet.CheckResult, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.says = f
+}
+
+// disk is a result of the check disk.
+func disk(v fleet.Verdict) []fleet.CheckResult {
+	return []fleet.CheckResult{{Check: "disk", Verdict: v, Text: "seen"}}
+}
+
+// until waits for an event of a kind.
+func (s *site) until(kind string) state.Event {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
+	for after := uint64(0); ; {
+		evs, last, _, err := s.ctl.Events(ctx, after)
+		if err != nil {
+			s.t.Fatalf("in vain: %s: %v", kind, err)
+		}
+		if i := slices.IndexFunc(evs, func(e state.Event) bool { return e.Kind == kind }); i >= 0 {
+			return evs[i]
+		}
+		after = last
+	}
+}
+
+// A request checks what it names, fences what fails, and gives free what passes.
+//
+// Seen to fail with an error that counts as a pass.
+func TestChecksOnRequest(t *testing.T) {
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 3}}, nil)
+	keys, err := s.Nodes(t.Context())
+	if want := []fleet.NodeKey{{Pool: "p", Name: "n1"}, {Pool: "p", Name: "n2"}}; err != nil || !slices.Equal(keys, want) {
+		t.Fatalf("%v, %v", keys, err)
+	}
+	for _, step := range []struct {
+		says   func(string) ([]fleet.CheckResult, error)
+		fences int
+		fails  bool
+	}{
+		{func(string) ([]fleet.CheckResult, error) { return disk(fleet.Passed), nil }, 0, false},
+		{func(string) ([]fleet.CheckResult, error) { return disk(fleet.Failed), nil }, 1, false},
+		{func(string) ([]fleet.CheckResult, error) { return nil, errors.New("nobody looked") }, 1, true},
+		{func(string) ([]fleet.CheckResult, error) { return disk(fleet.Passed), nil }, 0, false},
+	} {
+		s.say(step.says)
+		got, err := s.Check(t.Context(), keys[:1])
+		if err != nil || len(got) != 1 || (got[0].Failure != nil) != step.fails || len(got[0].Results) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		h, known := s.ctl.Health(keys[0])
+		if !known || len(h.Fences) != step.fences {
+			t.Errorf("%+v", h)
+		}
+	}
+	if s.Failures()["disk"] != 1 || !s.Last(keys[1]).At.IsZero() {
+		t.Errorf("%v, %+v", s.Failures(), s.Last(keys[1]))
+	}
+	if evs := []state.Event{s.until(state.EventFenced), s.until(state.EventUnfenced)}; evs[0].Message != "check disk failed: seen" || evs[1].Message != "check disk passes again" || evs[0].By != "health" || evs[0].Nodes[0] != "n1" {
+		t.Errorf("%+v", evs)
+	}
+}
+
+// Requests for a node share the check that runs, and none of them waits for a second one.
+//
+// Seen to fail with a check for each request.
+func TestRequestsShareACheck(t *testing.T) {
+	s := open(t, nodehealth.Config{}, nil)
+	begun, go_ := make(chan struct{}), make(chan struct{})
+	s.say(func(string) ([]fleet.CheckResult, error) {
+		close(begun) // a second time: panics
+		<-go_
+		return disk(fleet.Passed), nil
+	})
+	keys := []fleet.NodeKey{{Pool: "p", Name: "n1"}}
+	first := make(chan error, 1)
+	go func() { _, err := s.Check(t.Context(), keys); first <- err }()
+	<-begun
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Check(gone, keys); err == nil {
+		t.Error("a request whose client has gone was answered")
+	}
+	close(go_)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+}
+
+// The node of a job that failed is checked without being asked, and what waits there finds it fenced; so is
+// a node whose last job has ended well.
+//
+// Seen to fail without followJobs.
+func TestChecksAfterJobs(t *testing.T) {
+	for _, exit := range []int{0, 1} {
+		s := open(t, nodehealth.Config{After: func(pool string) bool { return pool == "p" }}, func(*engine.Launch) fake.Outcome {
+			return fake.Outcome{Exit: fake.Exit{Code: job.ExitCode{Status: exit}}}
+		})
+		s.say(func(string) ([]fleet.CheckResult, error) { return disk(fleet.Failed), nil })
+		spec := &job.Spec{Name: "j", Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(4)}}}}, Program: job.Program{Kind: job.Direct, Args: []string{"true"}}}
+		if _, err := s.ctl.Submit(t.Context(), control.Submission{Spec: spec}); err != nil {
+			t.Fatal(err)
+		}
+		ran := s.until(state.EventAllocated)
+		if e := s.until(state.EventFenced); !slices.Equal(e.Nodes, ran.Nodes) {
+			t.Errorf("exit %d: the job was on %v, fenced is %v", exit, ran.Nodes, e.Nodes)
+		}
+	}
+}
