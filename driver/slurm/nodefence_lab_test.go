@@ -2,12 +2,19 @@ package slurm_test
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/nodefence"
+	"github.com/coxswain-sched/coxswain/driver/slurm/rest"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
 
@@ -47,4 +54,76 @@ func conformFences(t *testing.T, l *lab.Lab, b *bench) {
 		},
 	}
 	enginetest.Run(t, h)
+	t.Run("Overruled", func(t *testing.T) { testOverruled(t, l, b) })
+	t.Run("NoOperator", func(t *testing.T) { testNoOperator(t, l) })
+}
+
+// testOverruled: a fenced node that somebody undrains is not fenced, and the pool says so; a fence of the same
+// hand-over closes it again.
+func testOverruled(t *testing.T, l *lab.Lab, b *bench) {
+	e, node := b.open(t, shared(t)), l.Nodes[0]
+	f := engine.NodeFence{Epoch: uint64(time.Now().UnixMilli()), Reason: "test"}
+	if err := e.Fence(t.Context(), node, f); err != nil {
+		t.Fatal(err)
+	}
+	l.Run(t, "scontrol", "update", "NodeName="+node, "State=RESUME")
+	if c, err := e.Empty(t.Context(), node); err != nil || c.Fence != nil {
+		t.Errorf("undrained by hand: %+v, %v", c, err)
+	}
+	nodes, err := e.Nodes(t.Context())
+	if i := slices.IndexFunc(nodes, func(n fleet.Node) bool { return n.Name == node }); err != nil || nodes[i].Fence != 0 {
+		t.Errorf("undrained by hand: %+v, %v", nodes, err)
+	}
+	if err := e.Refuse(engine.Ref{Allocation: 1, Attempt: 1}, []fleet.Claim{{Node: node}}); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("a launch there: %v", err)
+	}
+	notes := func() string {
+		info, err := e.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(info.Notes, "\n")
+	}
+	if text := notes(); !strings.Contains(text, node+" were undrained by hand while fenced") {
+		t.Errorf("the pool's notes: %s", text)
+	}
+	if err := e.Fence(t.Context(), node, f); err != nil {
+		t.Error(err)
+	}
+	if c, err := e.Empty(t.Context(), node); err != nil || c.Fence == nil {
+		t.Errorf("fenced again: %+v, %v", c, err)
+	}
+	if err := e.Unfence(t.Context(), node, f); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Nodes(t.Context()); err != nil || strings.Contains(notes(), "undrained") {
+		t.Errorf("without the fence: %v, %s", err, notes())
+	}
+}
+
+// testNoOperator: who is no operator of Slurm fences no node, and the error says what to do.
+func testNoOperator(t *testing.T, l *lab.Lab) {
+	s := l.Command().As(anna.User)
+	if len(l.Inside) > 0 { // where nobody but root runs commands
+		s = asREST(t, l, anna.User)
+	}
+	f, err := nodefence.New(s, filepath.Join(t.TempDir(), "fences"), func(string) bool { return false }, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Fence(t.Context(), l.Nodes[0], engine.NodeFence{Epoch: 1, Reason: "test"})
+	if fault.KindOf(err) != fault.Permission || !strings.Contains(fault.Remedy(err), "adminlevel=Operator") {
+		t.Errorf("%v (%s); %s", err, fault.KindOf(err), fault.Remedy(err))
+	}
+}
+
+// asREST reaches the cluster by slurmrestd as a user.
+func asREST(t *testing.T, l *lab.Lab, user string) site.Site {
+	t.Helper()
+	s, err := rest.New(rest.Config{URL: l.REST(), User: user, Tokens: &rest.Key{Path: filepath.Join(l.Dir, "jwt.key")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }

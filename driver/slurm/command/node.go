@@ -24,6 +24,9 @@ func (s *Site) UpdateNode(ctx context.Context, node string, c site.NodeChange) e
 		args = append(args, "Extra="+*c.Extra)
 	}
 	_, err := s.runQuery(ctx, "scontrol", args...)
+	if err != nil && strings.Contains(err.Error(), "Invalid user id") { // slurmctld's words for who is no operator
+		return fault.New(fault.Permission, "%w", err)
+	}
 	return err
 }
 

@@ -24,6 +24,7 @@ func (r *Refusal) Error() string {
 const (
 	errAuthentication = 1007 // ESLURM_PROTOCOL_AUTHENTICATION… : the token
 	errAccess         = 2002 // ESLURM_ACCESS_DENIED
+	errUserID         = 2010 // ESLURM_USER_ID_MISSING
 	errJobID          = 2017 // ESLURM_INVALID_JOB_ID
 	errWriting        = 2019 // ESLURM_WRITING_TO_FILE
 	errNotNow         = 2020 // ESLURM_TRANSITION_STATE_NO_UPDATE

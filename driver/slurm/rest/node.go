@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 var _ site.NodeKeeper = (*Site)(nil)
@@ -41,7 +42,11 @@ func (s *Site) UpdateNode(ctx context.Context, node string, c site.NodeChange) e
 		return err
 	}
 	var a response
-	return s.callAPI(ctx, &request{method: http.MethodPost, base: "slurm", path: "/node/" + url.PathEscape(node), body: b}, &a)
+	err = s.callAPI(ctx, &request{method: http.MethodPost, base: "slurm", path: "/node/" + url.PathEscape(node), body: b}, &a)
+	if hasErrno(err, errUserID) { // slurmctld's number for who is no operator
+		return fault.New(fault.Permission, "%w", err)
+	}
+	return err
 }
 
 // WorkOn is site.NodeKeeper's. slurmrestd lists no node's jobs alone, and no steps: the commands do, where
