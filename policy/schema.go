@@ -113,6 +113,7 @@ func Count(p *account.Policy) string {
 	add(len(p.Flavors), "flavour", "flavours")
 	add(len(p.Licenses), "licence", "licences")
 	add(len(p.Reservations), "reservation", "reservations")
+	add(len(p.Handover.Pools), "pool that exchanges machines", "pools that exchange machines")
 	if len(parts) == 0 {
 		return "no accounts, QOS or partitions"
 	}
