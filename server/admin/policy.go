@@ -78,9 +78,6 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 		return nil, err
 	}
 	absent = append(absent, wrong...)
-	if len(rules.Handover.Pools) > 0 && len(wrong) == 0 {
-		return nil, fault.New(fault.Unsupported, "handover: the server does not move machines on demand yet").Advise("leave handover out of the rules")
-	}
 	if err := policy.Locate(cmp.Or(req.File, "queues.yaml"), []byte(req.Text), absent); err != nil {
 		return nil, err
 	}

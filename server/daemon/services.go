@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/endpoints"
 	handovercontroller "github.com/coxswain-sched/coxswain/service/handover/controller"
+	"github.com/coxswain-sched/coxswain/service/handover/ondemand"
 	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
 	"github.com/coxswain-sched/coxswain/store/secret"
 )
@@ -30,6 +31,7 @@ type services struct {
 	controller *controller.Controller
 	schedules  *schedulecontroller.Controller
 	handovers  *handovercontroller.Controller
+	demands    *ondemand.Controller
 
 	control *control.Control
 	local   engine.Engine // of the machine's own pool
@@ -41,9 +43,11 @@ func newServices(c *control.Control, local engine.Engine, kept *secret.Store, is
 		Drained: func(ctx context.Context, _ job.ID, ref engine.Ref) error { return c.Drained(ctx, ref) },
 		Log:     log,
 	})
+	handovers := handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Log: log})
 	return &services{
 		hub: hub, control: c, local: local, log: log,
-		handovers:  handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Log: log}),
+		handovers:  handovers,
+		demands:    ondemand.New(ondemand.Config{Plane: c, Move: ondemand.By(handovers), Held: func(name string) int { return hub.Load(name).Held }, Log: log}),
 		schedules:  schedulecontroller.New(schedulecontroller.Config{Plane: schedulecontroller.NewPlane(c), Log: log}),
 		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Rules: c.Rules, IsAdmin: isAdmin, Log: log}),
 	}
@@ -82,6 +86,7 @@ func (s *services) run(ctx context.Context) {
 	parts.Go(func() { s.controller.Run(ctx) })
 	parts.Go(func() { s.schedules.Run(ctx) })
 	parts.Go(func() { s.handovers.Run(ctx) })
+	parts.Go(func() { s.demands.Run(ctx) })
 	parts.Go(func() { s.followPools(ctx) })
 }
 

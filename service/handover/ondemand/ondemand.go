@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/service/handover/controller"
 	"github.com/coxswain-sched/coxswain/service/handover/demand"
 )
 
@@ -44,6 +45,22 @@ type Plane interface {
 // Move begins the hand-over of a machine, which is walked back if it is not done by the deadline, counted
 // from now.
 type Move func(ctx context.Context, by job.Actor, m *demand.Move, deadline time.Duration) error
+
+// By begins hand-overs by the controller that does their steps.
+func By(c *controller.Controller) Move {
+	return func(ctx context.Context, by job.Actor, m *demand.Move, deadline time.Duration) error {
+		moved, err := c.Move(ctx, by, controller.Request{Nodes: []string{m.Machine}, From: m.From, To: m.To, Deadline: deadline, Reason: m.Reason})
+		if err != nil {
+			return err
+		}
+		for i := range moved {
+			if moved[i].Err != nil {
+				return moved[i].Err
+			}
+		}
+		return nil
+	}
+}
 
 // Config are the parts of a controller.
 type Config struct {
