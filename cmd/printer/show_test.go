@@ -241,6 +241,13 @@ func TestWhy(t *testing.T) {
   2 priority      2 jobs before it, first job 5
 Starts by 12:00:00, in 2 h.
 `)
+	again := waiting() // after a failure
+	again.Past = []api.PastAttempt{{Attempt: 1, Started: ago(2 * time.Hour), Ended: ago(time.Hour), Cause: "node-lost", Nodes: "v[1-2]", Failure: "node", FailedOn: "v2"}}
+	same(t, printer.Why(pipe, &api.Why{Job: 8, Name: "8", State: "PENDING", Reasons: w.Reasons[1:]}, &again), `
+8 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) waits for 1 h. One thing holds it:
+  1 priority      2 jobs before it, first job 5
+    before      attempt 1 on v[1-2]: node-lost after 1 h, at 09:00:00, failure of the node (v2)
+`)
 	either := waiting() // of two licences one
 	spec := *either.Spec
 	spec.Licenses, either.Spec = "a|b:2", &spec
@@ -256,6 +263,10 @@ Starts by 12:00:00, in 2 h.
 	run := train()
 	same(t, printer.Why(pipe, &api.Why{Name: "7", State: "RUNNING"}, &run), `
 7 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) does not wait: it is RUNNING on v[1-2] since 09:20:00
+`)
+	run.State, run.Ended, run.Failure, run.FailedOn = "FAILED", ago(time.Minute), "job", []string{"v1"}
+	same(t, printer.Why(pipe, &api.Why{Name: "7", State: "FAILED"}, &run), `
+7 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) does not wait: it ended FAILED 1 min ago, failure of the job (v1)
 `)
 }
 

@@ -51,6 +51,9 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		}
 		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(p.localizeTimes(line)), since))
 	}
+	if line := failedBefore(p, j); line != "" {
+		c.line("    before      " + Clean(line))
+	}
 	if line := inPool(j); line != "" {
 		c.line("    " + p.Paint(Dim, Clean(line)))
 	}
@@ -68,6 +71,14 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		c.line(lead + smallerOptions(p, s))
 	}
 	return c.b.String()
+}
+
+// failedBefore is the last attempt of a job that waits, if it failed.
+func failedBefore(p Page, j *api.Job) string {
+	if j == nil || len(j.Past) == 0 || j.Past[len(j.Past)-1].Failure == "" {
+		return ""
+	}
+	return pastText(p, j.Past[len(j.Past)-1])
 }
 
 // inPool says why the job is in a pool that it did not name, where others were passed over.
@@ -135,6 +146,9 @@ func whyNot(p Page, w *api.Why, j *api.Job) string {
 		return "does not wait: it is " + w.State
 	}
 	text := fmt.Sprintf("does not wait: it ended %s %s ago", w.State, p.Ago(j.Ended))
+	if j.Failure != "" {
+		text += ", " + failureText(j.Failure, strings.Join(j.FailedOn, ","))
+	}
 	if j.Message != "" {
 		text += ": " + j.Message
 	}

@@ -34,8 +34,8 @@ func historyCommand(a *cli.App) *cobra.Command {
 		Long: `Lists the jobs that the server remembers, newest first, with those that run or
 wait. --since and --until limit the time in which a job lived: a duration back from
 now (90m, 2h, 7d), yesterday, or a date and time as in sbatch --begin. -o wide shows
-what went wrong: for the 30 newest failed jobs whose output you may see, the line of it
-that matters.`,
+what went wrong: whose failure it was (the job's, the node's, the engine's), and for the
+30 newest failed jobs whose output you may see, the line of it that matters.`,
 		Example: `  cox history
   cox history --me --since 7d
   cox history -u anna -t FAILED,TIMEOUT --limit 0
