@@ -109,8 +109,25 @@ func (p *controlPlane) drainOf(ctx context.Context, key fleet.NodeKey) (string, 
 					p.drains[views[i].Node.Key()] = why
 				}
 			}
+			p.addHandovers(ctx)
 		}
 	}
 	why, ok := p.drains[key]
 	return why, ok
+}
+
+// addHandovers adds the nodes of machines that are on their way to another pool. The caller holds the lock.
+func (p *controlPlane) addHandovers(ctx context.Context) {
+	owners := p.MachineOwners(ctx)
+	for i := range owners {
+		o := &owners[i]
+		if !o.Moving() || o.Back || o.Step.Reached(fleet.StepAdmit) {
+			continue
+		}
+		for _, k := range p.MachineNodes(o.Machine) {
+			if k.Pool == o.Pool {
+				p.drains[k] = fmt.Sprintf(" (machine %s goes to pool %s)", o.Machine, o.Next)
+			}
+		}
+	}
 }

@@ -268,14 +268,14 @@ func (w *Work) describe(requeue bool, now time.Time) string {
 	switch {
 	case w.Ending:
 		what += ", which is being ended,"
-	case requeue && !w.Requeues:
+	case requeue && !w.Requeues && w.Service == "":
 		what += ", which may not be requeued," + endText(w.Until, now)
 	case w.Service != "":
-		what += ", until another one is ready,"
+		what += ", until another is ready elsewhere,"
 	default:
 		what += endText(w.Until, now)
 	}
-	return strings.TrimSuffix(what, ",") + " on " + w.Node
+	return what + " on " + w.Node
 }
 
 // endText tells when work is ended at the latest.

@@ -64,7 +64,7 @@ func TestSteps(t *testing.T) {
 			},
 		},
 		{
-			name: "a replica runs", step: fleet.StepAsked, waits: "the replica of service ml/web (job 9), until another one is ready on a1",
+			name: "a replica runs", step: fleet.StepAsked, waits: "the replica of service ml/web (job 9), until another is ready elsewhere, on a1",
 			with: func(in *decide.Input) {
 				in.Work = []decide.Work{{Job: 9, Name: "9", Pool: "a", Node: "a1", Service: "ml/web"}}
 			},
