@@ -140,6 +140,9 @@ func (r *Request) setAround(o *Options) error {
 	if err := o.Rerun.Check(); err != nil {
 		return fault.New(fault.Invalid, "%w", err).Advise("write same-nodes or exclude-failed, or leave it out")
 	}
+	if o.Rerun != job.RerunAnywhere && r.Service != nil {
+		return fault.New(fault.Invalid, "--%s: each new replica of a service is placed anew", o.Rerun).Advise("leave it out, or say nodelist or exclude in the file")
+	}
 	r.Spec.Rerun = cmp.Or(o.Rerun, r.Spec.Rerun)
 	return r.setNotify(o)
 }

@@ -232,3 +232,23 @@ func TestStrict(t *testing.T) {
 		}
 	}
 }
+
+// TestRerunBesideTheText: the option outranks the text; a word that there is not, and a service, are
+// refused.
+//
+// Seen to fail with: a service that takes it.
+func TestRerunBesideTheText(t *testing.T) {
+	o := Options{Owner: job.Owner{User: "u"}, Dir: "/w", Rerun: job.RerunSameNodes}
+	text := Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("rerun: exclude-failed\ncommand: hostname\n")}
+	if r, err := Read(text, o); err != nil || r.Spec.Rerun != job.RerunSameNodes {
+		t.Errorf("%+v, %v", r, err)
+	}
+	text.Data = []byte("kind: service\nname: chat\nports: [http]\ncommand: hostname\n")
+	if _, err := Read(text, o); err == nil || !strings.Contains(err.Error(), "--same-nodes: each new replica") {
+		t.Error(err)
+	}
+	o.Rerun = "elsewhere"
+	if _, err := Read(text, o); err == nil || !strings.Contains(err.Error(), `"elsewhere"`) {
+		t.Error(err)
+	}
+}
