@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
@@ -43,11 +44,13 @@ func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	if !ok || planted.DrainIgnored {
 		return n, ok
 	}
-	if n.State == fleet.Up {
+	if fenced := n.Fence != 0 && n.Why == ""; n.State == fleet.Up || n.State == fleet.Draining && fenced {
 		if _, d, drained := s.DrainOf(k); drained {
 			n.State, n.Why = fleet.Draining, d.Reason
 		} else if why := s.WhyNotOwned(&n); why != "" {
 			n.State, n.Why = fleet.Draining, why
+		} else if fenced {
+			n.Why = fmt.Sprintf("its engine has our fence (epoch %d)", n.Fence)
 		}
 	}
 	return n.WithFences(s.Health[k].Fences), ok
