@@ -145,8 +145,9 @@ func (p *problems) checkWebhooks(n *Notify) {
 		if err := job.CheckWebhook(w.URL); err != nil {
 			p.addProblem("url", "%s: write it whole, https://hooks.example.org/…", err)
 		}
-		if _, err := job.NotifyOn(w.On); err != nil {
-			p.addProblem("on", "%s: events are %s", err, strings.Join(job.NotifyEvents, ", "))
+		ofJobs := slices.DeleteFunc(slices.Clone(w.On), func(e string) bool { return e == notify.NodeEvents })
+		if _, err := job.NotifyOn(ofJobs); err != nil {
+			p.addProblem("on", "%s: events are %s, %s", err, strings.Join(job.NotifyEvents, ", "), notify.NodeEvents)
 		}
 		if w.SecretFile != "" {
 			p.checkAbsolute("secret_file", w.SecretFile)

@@ -159,7 +159,7 @@ type Notify struct {
 // Webhook is a URL that is told of all jobs.
 type Webhook struct {
 	URL        string   `yaml:"url" doc:"https or http; it may be a secret, then keep this file readable by the server alone"`
-	On         []string `yaml:"on" doc:"begin, end (failures too), fail; default: all"`
+	On         []string `yaml:"on" doc:"begin, end (failures too), fail, node (fences and drains of nodes); default: all of jobs"`
 	SecretFile string   `yaml:"secret_file" doc:"file that holds the key with which messages are signed (X-Coxswain-Signature: HMAC-SHA256 of the body); empty: no signature"`
 }
 

@@ -130,6 +130,7 @@ func followJobs(ctx context.Context, c *control.Control, n *notifiers, log *slog
 			log.Warn("changes went by unseen: some mail and webhooks are not sent", "after", after)
 		}
 		for _, e := range events {
+			f.nodesChanged(&e)
 			for i := range max(e.Count, 1) {
 				if !f.jobChanged(ctx, e.Job+job.ID(i)) {
 					break // tasks of one array ask for the same
@@ -169,6 +170,16 @@ func (f *follower) noteExisting() {
 		}
 		return true
 	})
+}
+
+// nodesChanged tells of nodes that are fenced or drained, or are no longer.
+func (f *follower) nodesChanged(e *state.Event) {
+	switch e.Kind {
+	case state.EventFenced, state.EventUnfenced, state.EventDrained, state.EventUndrained:
+		for _, one := range f.told.all {
+			one.Nodes(notify.NodeChange{Kind: e.Kind, Number: e.Seq, Nodes: e.Nodes, By: e.By, Text: e.Message})
+		}
+	}
 }
 
 // jobChanged tells of a job. wanted is false if nobody is to hear of it.

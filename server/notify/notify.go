@@ -230,9 +230,10 @@ func (n *Notifier) arrayOf(j *job.Job) *array {
 type occasion struct {
 	job     job.Job
 	event   Event
-	summary *summary  // of an array as a whole
-	at      time.Time // when it was noticed
-	tried   int       // how often it was sent in vain
+	summary *summary    // of an array as a whole
+	nodes   *NodeChange // it is about nodes, and about no job
+	at      time.Time   // when it was noticed
+	tried   int         // how often it was sent in vain
 }
 
 // enqueueMessage queues a message or drops it.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // Webhook is a URL that the site has told of all jobs.
 type Webhook struct {
 	URL        string
-	On         []string // of job.NotifyEvents; empty: all
+	On         []string // of job.NotifyEvents, and NodeEvents; empty: all of jobs
 	SecretFile string   // holds the key of the signature; read for every message, so it can be changed. Empty: no signature
 }
 
@@ -47,14 +48,18 @@ var webhookRetries = []time.Duration{time.Second, 10 * time.Second, time.Minute,
 // NewSiteWebhook starts a notifier for one URL of the site. It goes to any address, and through the
 // proxy of the environment, if there is one.
 func NewSiteWebhook(w Webhook, c WebhookConfig, log *slog.Logger) *Notifier {
-	types := eventTypes(w.On)
+	events, asked := ofJobs(w.On)
+	types := eventTypes(events)
+	if !asked {
+		types = nil
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // messages are rare
 	return newWebhook(c, Config{Workers: siteSenders}, log, &webhookOutlet{
 		config: c, client: webhookClient(transport),
 		wanted: func(*job.Job) *job.Mail { return types },
 		target: func(*job.Job) string { return w.URL },
-		secret: w.SecretFile,
+		secret: w.SecretFile, nodes: slices.Contains(w.On, NodeEvents),
 	})
 }
 
@@ -119,6 +124,7 @@ type webhookOutlet struct {
 	target func(*job.Job) string
 	check  func(url string) error // why nothing may be sent there; nil: it may
 	secret string                 // file
+	nodes  bool                   // it is told of nodes, too
 }
 
 func (w *webhookOutlet) hostOf(o *occasion) string { return hostOf(w.target(&o.job)) }
@@ -145,7 +151,12 @@ func (w *webhookOutlet) deliver(ctx context.Context, o *occasion) (bool, error) 
 			return false, err // the policy may be newer than the job
 		}
 	}
-	payload := composePayload(o, w.config.Server)
+	var payload *Payload
+	if o.nodes != nil {
+		payload = composeNodes(o, w.config.Server)
+	} else {
+		payload = composePayload(o, w.config.Server)
+	}
 	if w.config.ErrorLine != nil && payload.Event == "fail" && o.summary == nil {
 		read, cancel := context.WithTimeout(ctx, errorLineTime) // a pool that does not answer leaves time for the message
 		payload.addErrorLine(w.config.ErrorLine(read, &o.job))

@@ -12,11 +12,13 @@ import (
 // their unit in their name.
 type Payload struct {
 	Text     string    `json:"text"`     // one line for people; Slack, Mattermost, Rocket.Chat and Discord (/slack) show it
-	Event    string    `json:"event"`    // begin, end or fail
+	Event    string    `json:"event"`    // begin, end or fail; of nodes node-fenced, node-unfenced, node-drained, node-resumed
 	Delivery string    `json:"delivery"` // the same for every try of a message
 	Time     time.Time `json:"time"`     // when the server noticed
 	Server   string    `json:"server"`   // name of the cluster
-	Job      PayloadOf `json:"job"`
+	Job      PayloadOf `json:"job,omitzero"`
+
+	Node *PayloadNodes `json:"node,omitempty"` // of a message about nodes, which has no job
 }
 
 // PayloadOf is the job of a message.
