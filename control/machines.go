@@ -100,6 +100,17 @@ func (c *Control) MachineNodes(machine string) []fleet.NodeKey {
 	return slices.Clone(c.state.OnMachines.On(machine))
 }
 
+// LookAt has a pool's engine asked at once for its nodes and what runs there, beside the loop, as it is
+// every half minute. It waits for no answer; a pool that there is not is no error.
+func (c *Control) LookAt(ctx context.Context, pool string) error {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+		if p := l.pools.ByName(pool); p != nil {
+			l.whileLeading(func() { l.compareEngines(p) })
+		}
+		answer(nil)
+	})
+}
+
 // notePools notes which pools there are. The caller holds the lock of the state.
 func (l *loop) notePools() {
 	s, all := l.state, l.pools

@@ -119,6 +119,9 @@ func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Cal
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		a = callOnce(ctx, e, call)
+		if a.err == nil && (call.Verb == decide.Fence || call.Verb == decide.Unfence) {
+			_ = c.cfg.Plane.LookAt(ctx, call.Pool) // else it is seen half a minute later
+		}
 	}, func() {
 		c.calls[call.Pool]--
 		now := c.cfg.Now()

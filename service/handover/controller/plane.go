@@ -20,6 +20,8 @@ type Plane interface {
 	Pools() []string
 	// Engine is the engine of a pool; nil: there is none.
 	Engine(pool string) engine.Engine
+	// LookAt has a pool's engine asked soon for its nodes: a call of the hand-over has changed them.
+	LookAt(ctx context.Context, pool string) error
 	// Requeue ends running jobs and lets them wait for a new attempt. An error for each, nil where it is
 	// asked for.
 	Requeue(ctx context.Context, by job.Actor, ids []job.ID) ([]error, error)

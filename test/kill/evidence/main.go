@@ -4,7 +4,7 @@
 //	evidence [FLAG…] batch|rank
 //
 // It appends a line to $COX_KILL_DIR/evidence when it starts and one when it ends,
-// holds a lock for its life and one for each device that it was given, and prints
+// holds a lock for its life, one for each device that it was given and one for its node, and prints
 // numbered lines. How many of them it has printed stands in a file of its own,
 // written after each. A lock that somebody else has is written down as a clash.
 //
@@ -41,11 +41,15 @@ func main() {
 	code := flag.Int("exit", 0, "exit code")
 	devices := flag.Bool("devices", false, "hold a lock for each visible device")
 	deaf := flag.Bool("deaf", false, "ignore SIGTERM")
+	on := flag.String("on", "", "hold a lock that says which engine's work is on this node")
 	flag.Parse()
 	if *deaf {
 		signal.Ignore(unix.SIGTERM)
 	}
 	p, err := beginProcess(flag.Arg(0), *devices)
+	if err == nil && *on != "" {
+		err = p.takeLock(fmt.Sprintf("on.%s.%s.%s.%s.%d", os.Getenv("SLURMD_NODENAME"), *on, p.name, p.rank, p.attempt))
+	}
 	if err == nil {
 		err = p.printLines(*lines, *width, *pause)
 	}

@@ -47,6 +47,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,7 @@ import (
 // Config says what a cluster is to be.
 type Config struct {
 	Kubelets    int           // nodes that run pods: n1, n2 …; at most 16
+	Names       []string      // of these nodes, where they are to have others
 	Gates       []string      // feature gates to switch on, of all parts: NAME or NAME=false
 	Runtime     []string      // API versions to serve beyond the usual: GROUP/VERSION
 	NoScheduler bool          // nobody binds pods but the test
@@ -127,7 +129,8 @@ func (l *Lab) startAll(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(l.Dir, "log"), 0o755); err != nil {
 		return err
 	}
-	for i := range l.config.Kubelets {
+	l.Nodes = slices.Clone(l.config.Names)
+	for i := len(l.Nodes); i < l.config.Kubelets; i++ {
 		l.Nodes = append(l.Nodes, fmt.Sprintf("n%d", i+1))
 	}
 	var err error
