@@ -34,6 +34,45 @@ type Node struct {
 	Jobs       []string  `json:"jobs,omitempty" doc:"names of the jobs that hold something here"`
 
 	Fences []fleet.HealthFence `json:"fences,omitempty" doc:"what checks keep from new work: the node, or devices of it. They are apart from a drain, and go when the check passes again"`
+
+	Owner    string `json:"owner,omitempty" doc:"the pool that may start work on its machine; left out where that needs no record, with one pool"`
+	Handover string `json:"handover,omitempty" doc:"of the machine, while one is under way: from where, to where, and how far it is"`
+	Fence    uint64 `json:"fence,omitempty" doc:"epoch of Coxswain's own fence in the engine, which keeps all new work off; an administrator's drain is in state and why, and stays when the fence goes"`
+}
+
+// Machines is the answer to a list of machines.
+type Machines struct {
+	Machines []Machine `json:"machines"`
+}
+
+// Machine is a machine, which pool owns it, and what pools call it. A hand-over under way has to and step.
+type Machine struct {
+	Name     string        `json:"name"`
+	Pool     string        `json:"pool" doc:"its owner: the one pool that may start work there; empty: nobody yet"`
+	Epoch    uint64        `json:"epoch,omitempty" doc:"grows by one with each hand-over; left out: there is one pool, and no record"`
+	To       string        `json:"to,omitempty" doc:"the pool that a hand-over under way gives it to"`
+	Last     string        `json:"last,omitempty" doc:"the pool before"`
+	Step     string        `json:"step,omitempty" doc:"the last step that is done: asked, drain, fence, prove, admit, check; release: the hand-over has ended"`
+	Back     bool          `json:"back,omitempty" doc:"the hand-over is walked back"`
+	Waits    string        `json:"waits,omitempty" doc:"for what the next step waits"`
+	Evidence string        `json:"evidence,omitempty" doc:"what was seen that the last step is done"`
+	Deadline time.Time     `json:"deadline,omitzero" doc:"when the hand-over is walked back, if the new pool has not been admitted"`
+	By       string        `json:"by,omitempty" doc:"who asked for it"`
+	Reason   string        `json:"reason,omitempty"`
+	At       time.Time     `json:"at,omitzero" doc:"of the last change"`
+	Nodes    []MachineNode `json:"nodes"`
+	Open     []string      `json:"open,omitempty" doc:"pools whose engines could start work there now, whoever asks them; with more than one, cox doctor says how to close the others"`
+}
+
+// MachineNode is a node on a machine, as its engine reports it.
+type MachineNode struct {
+	Pool    string `json:"pool"`
+	Engine  string `json:"engine"`
+	Node    string `json:"node"`
+	State   string `json:"state" doc:"as its engine says: up, draining, down, unknown"`
+	Why     string `json:"why,omitempty"`
+	Fence   uint64 `json:"fence,omitempty" doc:"epoch of Coxswain's own fence in the engine"`
+	Drained string `json:"drained,omitempty" doc:"why an administrator drained it by cox node drain"`
 }
 
 // System is what the kernel of a node's machine says.

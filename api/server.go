@@ -50,7 +50,7 @@ const KindGap = "gap"
 type Event struct {
 	Seq     uint64        `json:"seq"`
 	At      time.Time     `json:"at"`
-	Kind    string        `json:"kind" doc:"submitted, allocated, started, ended, requeued, cancelled, held, released, updated, uncertain, node-drained, node-resumed, node-fenced, node-unfenced, pool-added, pool-removed, …"`
+	Kind    string        `json:"kind" doc:"submitted, allocated, started, ended, requeued, cancelled, held, released, updated, uncertain, node-drained, node-resumed, node-fenced, node-unfenced, pool-added, pool-removed, machine-owner, …"`
 	Job     job.ID        `json:"job,omitempty"`
 	Name    string        `json:"name,omitempty"`
 	Count   int           `json:"count,omitempty" doc:"submitted: tasks of the array, numbered from job"`

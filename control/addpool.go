@@ -369,7 +369,7 @@ func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*pools.Ch
 	if err != nil {
 		return nil, err
 	}
-	out := pools.CheckEngine(ctx, spec.Name, p.Engine, c.findOverlap)
+	out := pools.CheckEngine(ctx, spec.Name, p.Engine, c.findShared)
 	if err := p.Engine.Close(); err != nil {
 		c.cfg.Log.Warn("a pool's engine does not close well", "pool", spec.Name, "error", err)
 	}
@@ -382,12 +382,12 @@ func (c *Control) RecheckPool(ctx context.Context, name string) (*pools.Check, e
 	if p == nil {
 		return nil, c.pools.NoSuchPool(name)
 	}
-	return pools.CheckEngine(ctx, name, p.Engine, c.findOverlap), nil
+	return pools.CheckEngine(ctx, name, p.Engine, c.findShared), nil
 }
 
-// findOverlap looks for nodes of a pool that other pools have.
-func (c *Control) findOverlap(pool string, nodes []fleet.Node) pools.Overlap {
+// findShared looks for nodes of a pool on machines that other pools own.
+func (c *Control) findShared(pool string, nodes []fleet.Node) []engine.Finding {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	return pools.FindOverlap(pool, c.state.Nodes, nodes)
+	return pools.SharedMachines(pool, c.state, nodes)
 }

@@ -35,6 +35,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 		l.stageFor(&request{answer: answer}, state.KindNodes, 0, by, state.NodesRecord(keys, drain, why), func() {
 			for _, k := range keys {
 				l.tellNodes(k.Name)
+				l.tellTwins(k)
 			}
 		})
 	})

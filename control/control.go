@@ -150,6 +150,7 @@ const (
 	changesKept = 4096
 	eventsKept  = 1 << 13
 	retryWatch  = 200 * time.Millisecond
+	firstWait   = 10 * time.Second // for the first records of a start
 )
 
 // Open takes the lead over a store, reads the projection and the journal after it,
@@ -217,6 +218,8 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	first := len(l.batch) > 0
 	go l.main()
 	if first { // who owns machines: without these records nothing starts there
+		ctx, cancel := context.WithTimeout(ctx, firstWait)
+		defer cancel()
 		_ = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { l.answerWhenLeading(answer) })
 	}
 	return c, nil

@@ -52,6 +52,9 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 		on = append(on, fmt.Sprint(id, "<-", list))
 	}
 	slices.Sort(on)
+	for _, m := range s.Owners.Machines() {
+		fmt.Fprintf(&b, "%s\n", state.MustJSON(s.Owners.Of(m)))
+	}
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.EncodeDoc(), state.MustJSON(s.Policies.CurrentPolicy()))
 	return b.String(), nil
 }

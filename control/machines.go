@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
@@ -12,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // MoveMachine keeps the next step of a machine's hand-over; it is durable when MoveMachine returns, and
@@ -256,10 +256,7 @@ func (l *loop) realNode(k fleet.NodeKey) *fleet.Node {
 		return &n
 	}
 	if p := l.pools.ByName(k.Pool); p != nil {
-		i, ok := slices.BinarySearchFunc(p.Real.Nodes, k.Name, func(n fleet.Node, name string) int { return strings.Compare(n.Name, name) })
-		if ok {
-			return &p.Real.Nodes[i]
-		}
+		return p.RealNode(k.Name)
 	}
 	return nil
 }
@@ -301,6 +298,19 @@ func (l *loop) poolsWithWork(machines ...string) map[string]map[string]bool {
 // isReported reports whether a pool has a node of a name.
 func (l *loop) isReported(pool, name string) bool {
 	return l.realNode(fleet.NodeKey{Pool: pool, Name: name}) != nil
+}
+
+// tellTwins tells of the other nodes on the machines of a node: a drain is theirs too.
+func (l *loop) tellTwins(k fleet.NodeKey) {
+	if n, ok := l.state.Nodes.Get(k); ok && !aggregate.Is(k.Name) {
+		for _, m := range l.state.OnMachines.Of(&n) {
+			for _, other := range l.state.OnMachines.On(m) {
+				if other != k {
+					l.tellNode(other)
+				}
+			}
+		}
+	}
 }
 
 // ownersChanged tells the core of the nodes on machines whose record has changed.

@@ -181,7 +181,13 @@ func TestAMachineChangesItsPool(t *testing.T) {
 		t.Errorf("it is %+v", n)
 	}
 	b.waitsStill(next)
+	if why, err := b.ctl.Reasons(t.Context(), next); err != nil || len(why) < 2 || why[len(why)-1].String() != "pool q lacks machines that it has nodes on: a1 belongs to pool p" {
+		t.Errorf("it waits for %v, %v", why, err)
+	}
 	b.walk("a1", "q", fleet.StepProve)
+	if why, err := b.ctl.Reasons(t.Context(), next); err != nil || !strings.Contains(why[len(why)-1].Want, "a1 is on its way from pool p to pool q, step prove") {
+		t.Errorf("it waits for %v, %v", why, err)
+	}
 	if err := b.step("a1", fleet.StepAdmit); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "work of pool p holds it still") {
 		t.Errorf("admitted while the first job has it: %v", err)
 	}

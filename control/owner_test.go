@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 // step asks for a step of the hand-over of a machine that is under way.
@@ -220,4 +222,109 @@ func TestAPoolThatIsRemovedLeavesItsMachines(t *testing.T) {
 		}
 		b.reopen()
 	}
+}
+
+// TestManyMachinesInOneRecord: a report of many machines makes one record, and another look none.
+//
+// Seen to fail with: claimMachines that makes a record for each machine.
+func TestManyMachinesInOneRecord(t *testing.T) {
+	big := func(letter string) *hand {
+		h := newHand(0, 0)
+		for i := range 400 {
+			h.nodes = append(h.nodes, fleet.Node{Name: fmt.Sprintf("%s%d", letter, i), State: fleet.Up, Hosts: []string{fmt.Sprintf("m%d", i)}})
+		}
+		return h
+	}
+	b := two(t, big("a"), big("b"), control.Config{})
+	records := func() (n int) {
+		if err := b.store.Read(t.Context(), 0, func(r store.Record) error {
+			if r.Kind == state.KindOwner {
+				n++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := len(b.ctl.MachineOwners(t.Context())); n != 400 || records() != 1 {
+		t.Errorf("%d machines in %d records", n, records())
+	}
+	if err := b.ctl.Compare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	if n := records(); n != 1 {
+		t.Errorf("%d records after another look and a restart", n)
+	}
+	if ms := b.ctl.MarkedMachines(); len(ms) != 400 || len(ms[7].Nodes) != 2 || ms[7].Owner.Pool != "p" {
+		t.Errorf("%d machines are listed, one is %+v", len(ms), ms[7])
+	}
+}
+
+// TestMarksOfANode: our fence in the engine, an administrator's drain there, and one by cox node drain are three
+// things, and none takes another away.
+//
+// Seen to fail with: NodeWithDrain that says nothing of a fence; DrainOf that asks for the node alone.
+func TestMarksOfANode(t *testing.T) {
+	p, q := named("a", 1, 8), standing(named("b", 1, 8), "a1")
+	b := two(t, p, q, control.Config{})
+	engineSays := func(fence uint64, why string) {
+		t.Helper()
+		q.mu.Lock()
+		n := &q.nodes[0]
+		if n.State, n.Fence, n.Why = fleet.Up, fence, why; fence != 0 || why != "" {
+			n.State = fleet.Draining
+		}
+		q.mu.Unlock()
+		if err := b.ctl.Compare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the look has come", func() bool { n := b.ctl.MarkedMachines()[0].Nodes[1].Node; return n.Fence == fence && n.Why == why })
+	}
+	drain := func(name string, on bool) {
+		t.Helper()
+		if err := b.ctl.SetNodes(t.Context(), job.Actor{Name: "root"}, []string{name}, on, "bad fan"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(when string, state fleet.NodeState, why string) {
+		t.Helper()
+		if n := b.nodeView("q", "b1").Node; n.State != state || n.Why != why {
+			t.Errorf("%s: %s %q, want %s %q", when, n.State, n.Why, state, why)
+		}
+	}
+	open := func() (pools string) {
+		for _, n := range b.ctl.MarkedMachines()[0].Nodes {
+			if n.CanStart() {
+				pools += n.Node.Pool
+			}
+		}
+		return pools
+	}
+	is("of another pool", fleet.Draining, "machine a1 belongs to pool p")
+	if got := open(); got != "pq" {
+		t.Errorf("without a mark the engines of %q could start work", got)
+	}
+	engineSays(1, "")
+	is("fenced", fleet.Draining, "machine a1 belongs to pool p")
+	if got := open(); got != "p" {
+		t.Errorf("with a fence the engines of %q could start work", got)
+	}
+	drain("p/a1", true)
+	is("drained in p", fleet.Draining, "bad fan")
+	b.walk("a1", "q", fleet.StepRelease)
+	is("handed over", fleet.Draining, "bad fan")
+	drain("q/b1", false)
+	if n := b.nodeView("p", "a1"); n.Drained != nil {
+		t.Errorf("resumed by its other name: %+v", n.Drained)
+	}
+	is("resumed", fleet.Draining, "its engine has our fence (epoch 1)")
+	engineSays(1, "maintenance")
+	is("an administrator drains it there too", fleet.Draining, "maintenance")
+	engineSays(0, "maintenance")
+	is("without our fence", fleet.Draining, "maintenance")
+	engineSays(0, "")
+	eventually(t, "it is up", func() bool { return b.nodeView("q", "b1").Node.State == fleet.Up })
+	b.launched(b.submit(in("q", gang(1, 8))))
 }

@@ -39,6 +39,11 @@ func (c *Client) CheckNodes(ctx context.Context, in *api.CheckNodes) (*api.NodeC
 	return callJSON[api.NodeChecks](ctx, c, http.MethodPost, api.Prefix+"/node-checks", nil, in)
 }
 
+// Machines lists the machines, which pool owns each, and hand-overs.
+func (c *Client) Machines(ctx context.Context) (*api.Machines, error) {
+	return callJSON[api.Machines](ctx, c, http.MethodGet, api.Prefix+"/machines", nil, nil)
+}
+
 // Licenses lists the site's licences and who holds them.
 func (c *Client) Licenses(ctx context.Context) (*api.Licenses, error) {
 	return callJSON[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)

@@ -14,6 +14,7 @@ var noList = map[string]string{
 	"advise":        "one answer",
 	"apply":         "what it did",
 	"defrag":        "one proposal",
+	"doctor":        "one report",
 	"info":          "one server",
 	"node drain":    "what it did",
 	"node resume":   "what it did",

@@ -42,7 +42,7 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 		t.Columns = append(t.Columns, Column{Title: "POOL"})
 	}
 	if wide {
-		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"}, Column{Title: "MACHINE"},
+		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"}, Column{Title: "MACHINE"}, Column{Title: "OWNER"},
 			Column{Title: "PATH"}, Column{Title: "FEATURES", Least: 10})
 	}
 	t.Columns = append(t.Columns, Column{Title: "JOBS OR WHY", Least: 12})
@@ -58,7 +58,7 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 			cells = append(cells, textCell(n.Pool))
 		}
 		if wide {
-			cells = append(cells, textCell(n.Pool), textCell(n.Engine), textCell(n.Address), textCell(hostlist.Compress(n.Hosts)), textCell(strings.Join(n.Path, "/")), textCell(strings.Join(n.Features, ",")))
+			cells = append(cells, textCell(n.Pool), textCell(n.Engine), textCell(n.Address), textCell(hostlist.Compress(n.Hosts)), textCell(n.Owner), textCell(strings.Join(n.Path, "/")), textCell(strings.Join(n.Features, ",")))
 		}
 		t.Rows = append(t.Rows, append(cells, jobsOrWhy(n)))
 	}
@@ -197,11 +197,21 @@ func Node(p Page, n *api.Node) string {
 	c.fact("features", strings.Join(n.Features, ", "))
 	c.fact("address", n.Address)
 	c.fact("machine", hostlist.Compress(n.Hosts))
+	if n.Owner != "" {
+		owner := "pool " + n.Owner
+		if n.Handover != "" {
+			owner += ", " + n.Handover
+		}
+		c.fact("owner", owner)
+	}
+	if n.Fence != 0 {
+		c.fact("fence", "ours, of hand-over "+strconv.FormatUint(n.Fence, 10))
+	}
 	c.fact("path", strings.Join(n.Path, " / "))
 	switch {
 	case isClosedByCheck(n) || n.State == "up" && len(n.Fences) > 0:
 		c.fact("next", "it is used again when the check passes; to check it now: cox node check "+n.Name)
-	case n.State == "draining":
+	case n.State == "draining" && (n.By != "" || n.Fence == 0 && (n.Owner == "" || n.Owner == n.Pool && n.Handover == "")):
 		c.fact("next", "cox node resume "+n.Name)
 	}
 	return c.b.String()

@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,24 +32,9 @@ func (p *Check) Missing() (out []engine.Finding) {
 // checkWait bounds a look at a pool.
 const checkWait = 2 * time.Minute
 
-// Overlap is the nodes of a pool that other pools have.
-type Overlap struct {
-	Names    []string // of nodes that another pool has by the same name
-	Of       string   // one of the pools that have them
-	Machines []engine.Finding
-}
-
-// FindOverlap finds the nodes of a pool among known ones, of all pools.
-func FindOverlap(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) (o Overlap) {
-	m := MachinesBut(pool, known, nodes, nil)
-	o.Names, o.Of = m.othersNodes(nodes)
-	o.Machines = m.sharedMachines(nodes)
-	return o
-}
-
 // CheckEngine asks the engine of a pool for all that can be known before it is given work.
-// find looks for nodes of the pool that other pools have.
-func CheckEngine(ctx context.Context, name string, e engine.Engine, find func(pool string, nodes []fleet.Node) Overlap) *Check {
+// find looks for machines of the pool that other pools own.
+func CheckEngine(ctx context.Context, name string, e engine.Engine, find func(pool string, nodes []fleet.Node) []engine.Finding) *Check {
 	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	out := &Check{}
@@ -77,15 +61,7 @@ func CheckEngine(ctx context.Context, name string, e engine.Engine, find func(po
 		}
 		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
 	}
-	others := find(name, out.Nodes)
-	if names, of := others.Names, others.Of; len(names) > 0 {
-		f := engine.Finding{What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of)}
-		if len(names) == len(out.Nodes) && !info.Abilities.Delegated {
-			f.State, f.Text, f.Mend = engine.Missing, f.Text+": none is left", fmt.Sprintf("choose other nodes for this pool, or take the other away: cox pool remove %s", of)
-		}
-		out.Findings = append(out.Findings, f)
-	}
-	out.Findings = append(out.Findings, others.Machines...)
+	out.Findings = append(out.Findings, find(name, out.Nodes)...)
 	looked := false
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)
@@ -110,17 +86,6 @@ func nodeNames(nodes []fleet.Node) []string {
 		out[i] = nodes[i].Name
 	}
 	return out
-}
-
-// othersNodes are the names of a pool's nodes that other pools have under the same name, and one of these.
-func (m Machines) othersNodes(nodes []fleet.Node) (names []string, of string) {
-	for i := range nodes {
-		if _, o := m.OtherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
-			names, of = append(names, o.Name), o.Pool
-		}
-	}
-	slices.Sort(names)
-	return names, of
 }
 
 // NoSuchPool is the error for a pool that is not there.

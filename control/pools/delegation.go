@@ -53,6 +53,16 @@ func (p *Member) TakeRealNodes(nodes []fleet.Node, now func() sched.Instant) (ch
 	return len(events) > 0
 }
 
+// RealNode is a node of such a pool, as its engine reports it; nil: it has none of that name. It is not to be
+// written to.
+func (p *Member) RealNode(name string) *fleet.Node {
+	i, ok := slices.BinarySearchFunc(p.Real.Nodes, name, func(n fleet.Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &p.Real.Nodes[i]
+}
+
 // AggregateNode is the one node that the core knows of such a pool: the sum of the real nodes on machines that
 // the pool owns. whyNot says why no work may start on a node; empty: it may.
 func (p *Member) AggregateNode(whyNot func(*fleet.Node) string) fleet.Node {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 var errDown = errors.New("it is down")
@@ -78,25 +80,22 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestOverlap(t *testing.T) {
-	known := fleet.NewByNode[fleet.Node]()
-	for _, n := range []fleet.Node{
-		{Pool: "a", Name: "n1"}, {Pool: "a", Name: "n2"}, {Pool: "a", Name: "big", Hosts: []string{"h7"}}, {Pool: "q", Name: "n9"},
-	} {
-		known.Set(n.Key(), n)
+// TestSharedMachines: of another pool by its record, or by its report where there is no record yet.
+func TestSharedMachines(t *testing.T) {
+	st := state.New()
+	st.OnMachines = state.NewNodesByMachine([]fleet.Node{{Pool: "a", Name: "n1"}, {Pool: "a", Name: "n2"}, {Pool: "a", Name: "big", Hosts: []string{"h7"}}, {Pool: "q", Name: "n9"}})
+	owns := state.OwnersSet{Owners: []fleet.MachineOwner{{Machine: "n2", Pool: "q", Epoch: 1}, {Machine: "n3", Pool: "b", Epoch: 1}}}
+	if err := st.Apply(store.Record{Seq: 1, Kind: state.KindOwner, Data: state.MustJSON(owns)}, nil); err != nil {
+		t.Fatal(err)
 	}
-	o := pools.FindOverlap("q", known, []fleet.Node{
-		{Pool: "q", Name: "n1"}, {Pool: "q", Name: "n9"}, {Pool: "q", Name: "virtual", Hosts: []string{"h7"}},
+	found := pools.SharedMachines("q", st, []fleet.Node{
+		{Name: "n1"}, {Name: "n2"}, {Name: "n3"}, {Name: "n9"}, {Name: "virtual", Hosts: []string{"h7"}},
 	})
-	if !slices.Equal(o.Names, []string{"n1"}) || o.Of != "a" {
-		t.Errorf("nodes of the same name: %v of %s", o.Names, o.Of)
+	if len(found) != 1 || found[0].State != engine.Warning || !strings.HasPrefix(found[0].Text, "n[1,3],virtual: on h7,n1 of pool a, n3 of pool b; ") {
+		t.Errorf("%+v", found)
 	}
-	if len(o.Machines) != 1 || o.Machines[0].State != engine.Warning {
-		t.Errorf("nodes on the same machine: %+v", o.Machines)
-	}
-	o = pools.FindOverlap("q", known, []fleet.Node{{Pool: "q", Name: "virtual", Hosts: []string{"h7"}}})
-	if len(o.Machines) != 1 || o.Machines[0].State != engine.Missing {
-		t.Errorf("all nodes are on another pool's machines: %+v", o.Machines)
+	if found := pools.SharedMachines("q", st, []fleet.Node{{Name: "n2"}, {Name: "n9"}}); found != nil {
+		t.Errorf("its own: %+v", found)
 	}
 }
 

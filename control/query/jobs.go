@@ -213,6 +213,9 @@ func (rd *Reader) Why(ctx context.Context, id job.ID) (Why, error) {
 			w.Reasons = append(w.Reasons, why)
 		}
 		w.Reasons = slices.Compact(w.Reasons)
+		if why, ok := rd.whyOtherPool(rd.of.Pools.NameOf(&e.Shared.Spec), w.Reasons); ok {
+			w.Reasons = append(w.Reasons, why)
+		}
 		w.StartsBy = state.FromNanos(e.ExtraOrZero().StartsBy)
 		w.Expected = rd.expectedStart(id, rd.of.Clock.Now())
 	}

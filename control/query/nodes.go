@@ -44,6 +44,8 @@ type NodeView struct {
 	Jobs    []job.ID         // ascending
 	Drained *state.Drain     // nil: nobody drained it
 	Health  state.NodeHealth // its fences since checks failed; not to be written to
+	// Owner is the record of its machine: of several, one that keeps work off it, else the first. nil: it has none.
+	Owner *fleet.MachineOwner
 }
 
 // Health is the record of a node's health; known is false if no pool has the node, or its own scheduler
@@ -121,6 +123,7 @@ func (rd *Reader) NodeViews(ctx context.Context) ([]NodeView, error) {
 			out[i].Drained = &d
 		}
 		out[i].Health = rd.of.State.Health[k]
+		out[i].Owner = s.OwnerOf(&n)
 		at[k] = &out[i]
 	}
 	for _, a := range s.Ledger.Live() {

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -37,8 +38,8 @@ type Drain struct {
 	At     time.Time `json:"at"`
 }
 
-// NodeWithDrain returns a node with the state that its engine, administrators and its checks give
-// it together.
+// NodeWithDrain returns a node with the state that its engine, administrators, its checks and the owner of
+// its machine give it together.
 func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	n, ok := s.Nodes.Get(k)
 	if !ok || planted.DrainIgnored {
@@ -57,7 +58,8 @@ func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 }
 
 // DrainOf returns the drain of a node and the key under which it is kept: the node's own key,
-// the name without a pool, or the key in the pool that had the machine before.
+// the name without a pool, the key in the pool that had the machine before, or that of the
+// machine's node in another pool. So a drain stays with a machine that is handed over.
 func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 	drains := s.Drains
 	if d, ok := drains.Get(k); ok {
@@ -68,6 +70,15 @@ func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 		if is, ok := s.Nodes.Find(was); pool == "" || ok && is == k {
 			d, _ := drains.Get(was)
 			return was, d, true
+		}
+	}
+	if n, ok := s.Nodes.Get(k); ok && drains.Len() > 0 && !aggregate.Is(k.Name) {
+		for _, m := range s.OnMachines.Of(&n) {
+			for _, other := range s.OnMachines.On(m) {
+				if d, ok := drains.Get(other); ok {
+					return other, d, true
+				}
+			}
 		}
 	}
 	return k, Drain{}, false

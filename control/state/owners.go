@@ -236,6 +236,25 @@ func (s *State) WhyNotOwned(n *fleet.Node) string {
 // mostNamed is how many machines an event names; of more it gives the number.
 const mostNamed = 64
 
+// OwnerOf is the record of a node's machine: of several, one that keeps work off the node, else the first; nil: it
+// has none. It is not to be written to.
+func (s *State) OwnerOf(n *fleet.Node) (first *fleet.MachineOwner) {
+	if aggregate.Is(n.Name) {
+		return nil
+	}
+	for _, m := range s.OnMachines.Of(n) {
+		o := s.Owners.Of(m)
+		switch {
+		case o == nil:
+		case !o.MayPlace(n.Pool):
+			return o
+		case first == nil:
+			first = o
+		}
+	}
+	return first
+}
+
 // machines lists the machines of a record, if these are few.
 func (v *OwnersSet) machines() []string {
 	if len(v.Owners)+len(v.Freed) > mostNamed {
@@ -255,12 +274,6 @@ func (v *OwnersSet) message() string {
 		return strconv.Itoa(n) + " machines"
 	case len(v.Owners) == 0:
 		return "of no pool any more"
-	case !v.Owners[0].Moving():
-		return "pool " + v.Owners[0].Pool
-	case v.Owners[0].Step.Reached(fleet.StepAdmit):
-		return "to pool " + v.Owners[0].Pool + ", step " + string(v.Owners[0].Step)
-	case v.Owners[0].Back:
-		return "back to pool " + v.Owners[0].Pool
 	}
-	return "from pool " + v.Owners[0].Pool + " to pool " + v.Owners[0].Next + ", step " + string(v.Owners[0].Step)
+	return v.Owners[0].String()
 }

@@ -157,6 +157,19 @@ func (o *MachineOwner) waiting() string {
 	return ": it waits for " + o.Waits
 }
 
+// String says whose the machine is, or how far its hand-over is.
+func (o *MachineOwner) String() string {
+	switch {
+	case !o.Moving():
+		return "pool " + o.Pool
+	case o.Back:
+		return "back to pool " + o.Pool + ", step " + string(o.Step)
+	case o.Step.Reached(StepAdmit):
+		return "from pool " + o.Last + " to pool " + o.Pool + ", step " + string(o.Step)
+	}
+	return "from pool " + o.Pool + " to pool " + o.Next + ", step " + string(o.Step)
+}
+
 // After is the record by which another pool has the machine, because the one before is gone. Nothing of that may be
 // held there.
 func (o *MachineOwner) After(pool string) MachineOwner {

@@ -153,16 +153,21 @@ func (l *Ledger) recountName(name string) {
 	if len(pools) < 2 {
 		return
 	}
+	held := map[ID]bool{} // allocations with a claim on the name: each counts on one of these nodes
 	for _, pool := range pools {
 		e := l.node(fleet.NodeKey{Pool: pool, Name: name})
+		for id := range e.holds {
+			held[id] = true
+		}
 		e.used, e.whole = resource.Vector{}, 0
 		clear(e.shares)
 		clear(e.holds)
 	}
-	for _, a := range l.Live() {
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		a := l.live[id]
 		for i := range a.Claims {
 			if a.Claims[i].Node == name {
-				l.countClaim(&a, a.Claims[i], 1)
+				l.countClaim(a, a.Claims[i], 1)
 			}
 		}
 	}

@@ -29,6 +29,7 @@ const (
 	NodeList     Code = "node-list"     // Want: a named node does not exist or is down
 	NodeDown     Code = "node-down"     // Want: named or needed nodes are down or drained
 	Quota        Code = "quota"         // Holder: whose; Resource, Want: of which flavour; Need, Used, Most: the nominal amount, Free: what it may take now
+	OtherPool    Code = "other-pool"    // Holder: the pool; Want: which machines of its nodes belong to other pools or are on their way, as a clause
 	Partition    Code = "partition"     // Want: no such partition
 	HeldUser     Code = "held-user"     // held by its owner
 	HeldAdmin    Code = "held-admin"    // held by an administrator
@@ -129,7 +130,7 @@ type Reason struct {
 var slurm = map[Code]string{
 	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority", Preempting: "Resources", Endless: "Resources",
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
-	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
+	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", OtherPool: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
 	DependNever: "DependencyNeverSatisfied", Deadline: "DeadLine", MaxRequeue: "JobHoldMaxRequeue",
 	Backoff: "BeginTime", EngineLimit: "Resources", Refused: "SystemFailure",
@@ -144,7 +145,7 @@ var slurm = map[Code]string{
 // tables and tests.
 func Codes() []Code {
 	return []Code{
-		Resources, Priority, Preempting, Endless, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
+		Resources, Priority, Preempting, Endless, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, OtherPool, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, EngineLimit, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, SameNodes, FailedNodes, Threshold,
 	}
@@ -211,6 +212,8 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "node %s is not in the pool", r.Want)
 	case NodeDown:
 		fmt.Fprintf(&b, "node %s is down or drained", r.Want)
+	case OtherPool:
+		fmt.Fprintf(&b, "pool %s lacks machines that it has nodes on: %s", r.Holder, r.Want)
 	case Partition:
 		fmt.Fprintf(&b, "no partition %s", r.Want)
 	case Quota:

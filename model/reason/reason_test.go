@@ -40,6 +40,7 @@ func TestTexts(t *testing.T) {
 		{reason.Reason{Code: reason.Constraint, Want: "ib", Nodes: 2}, "constraint ib: 2 nodes with these features"},
 		{reason.Reason{Code: reason.NodeList, Want: "n9"}, "node n9 is not in the pool"},
 		{reason.Reason{Code: reason.NodeDown, Want: "n9"}, "node n9 is down or drained"},
+		{reason.Reason{Code: reason.OtherPool, Holder: "q", Want: "a1 belongs to pool p"}, "pool q lacks machines that it has nodes on: a1 belongs to pool p"},
 		{reason.Reason{Code: reason.Partition, Want: "fast"}, "no partition fast"},
 		{reason.Reason{Code: reason.HeldUser}, "held by its owner (release it to let it run)"},
 		{reason.Reason{Code: reason.HeldAdmin}, "held by an administrator"},

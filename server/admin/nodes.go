@@ -45,6 +45,10 @@ func (s *service) registerNodes() {
 		Summary: "Drain or resume nodes", About: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
 	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/machines", Verb: auth.SeeNodes, ID: "listMachines", Tag: "nodes",
+		Summary: "List machines, which pool owns each, and hand-overs", About: "A machine may be a node of several pools; work starts in the pool that owns it only.",
+	}, func(_ *call, _ *in) (*api.Machines, error) { return s.listMachines(), nil })
+	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/partitions", Verb: auth.SeeNodes, ID: "listPartitions", Tag: "nodes", Summary: "List partitions",
 	}, func(c *call, _ *in) (*api.Partitions, error) { return s.listPartitions(c) })
 }
@@ -154,9 +158,15 @@ func (c *call) shownNode(v *query.NodeView, engines map[string]string) api.Node 
 	n := &v.Node
 	out := api.Node{
 		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
-		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
+		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets, Fence: n.Fence,
 		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
 		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Disk: int64(n.Capacity.Disk), DiskUsed: int64(v.Used.Disk), Jobs: c.jobNames(v.Jobs),
+	}
+	if o := v.Owner; o != nil {
+		out.Owner = o.Pool
+		if o.Moving() {
+			out.Handover = o.String()
+		}
 	}
 	if d := v.Drained; d != nil {
 		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name

@@ -38,6 +38,7 @@ type Plane interface {
 // Nodes are what work runs on.
 type Nodes interface {
 	NodeViews(context.Context) ([]query.NodeView, error)
+	MarkedMachines() []query.MarkedMachine
 	SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, reason string) error
 	Moves(context.Context) (query.Moves, error)
 	ApproveMoves(ctx context.Context, by job.Actor, id string) error

@@ -303,6 +303,18 @@ func (p *Plane) NodeViews(context.Context) ([]query.NodeView, error) {
 	return slices.Clone(p.Nodes), nil
 }
 
+func (p *Plane) MarkedMachines() (out []query.MarkedMachine) {
+	p.Mu.RLock()
+	defer p.Mu.RUnlock()
+	for i := range p.Nodes {
+		n := p.Nodes[i].Node
+		for _, m := range n.Machines() {
+			out = append(out, query.MarkedMachine{Owner: fleet.MachineOwner{Machine: m, Pool: n.Pool}, Nodes: []query.NodeMarks{{Node: n, Engine: "local", Drained: p.Nodes[i].Drained}}})
+		}
+	}
+	return out
+}
+
 func (p *Plane) Moves(context.Context) (query.Moves, error) {
 	return query.Moves{Mode: account.DefragOff}, nil
 }

@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package, each in its group of cox --help.
 func Commands(a *cli.App) []*cobra.Command {
-	return cli.InGroup(cli.GroupNodes, nodesCommand(a), nodeCommand(a), partitionsCommand(a), licensesCommand(a), defragCommand(a))
+	return cli.InGroup(cli.GroupNodes, nodesCommand(a), nodeCommand(a), machinesCommand(a), doctorCommand(a), partitionsCommand(a), licensesCommand(a), defragCommand(a))
 }
