@@ -39,7 +39,7 @@ func Moved(list []api.MovedMachine, dry, abort bool) string {
 		moving++
 	}
 	if moving > 0 && !dry {
-		b.WriteString("cox machine list shows how far they are\n")
+		b.WriteString("cox machines shows how far they are\n")
 	}
 	return b.String()
 }

@@ -37,6 +37,8 @@ type Moved struct {
 	Why           string    // it was chosen, or what it costs to free it
 	FreeBy        time.Time // what runs there has ended by then; zero: it is idle, or nobody knows
 	Err           error     // nil: it is handed over
+
+	stepped bool // Err is a conflict with a step that was done at the same time
 }
 
 // check refuses a request that cannot be.
@@ -112,7 +114,7 @@ func tooFew(r *Request, found int, other []string) error {
 	if len(other) > 0 {
 		return fault.New(fault.Invalid, "%w; of others: %s", err, other[0])
 	}
-	return err.Advise("cox machine list shows who owns which machine")
+	return err.Advise("cox machines shows who owns which machine")
 }
 
 // namedMachines finds the machines that names mean. A name that means nothing, or several, refuses all.
@@ -153,7 +155,7 @@ func machineNamed(name string, list []Machine) (*Machine, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fault.New(fault.NotFound, "there is no node %.70s on a machine that several pools have", name).Advise("cox machine list shows the machines and their nodes")
+		return nil, fault.New(fault.NotFound, "there is no node %.70s on a machine that several pools have", name).Advise("cox machines shows the machines and their nodes")
 	case len(found) > 1:
 		return nil, fault.New(fault.Invalid, "node %s is on machines %s and %s", name, found[0].Owner.Machine, found[1].Owner.Machine).Advise("name the pool too, POOL/NODE, or the machine")
 	}
@@ -246,12 +248,12 @@ func (m *Machine) checkMove(r *Request) error {
 	o := &m.Owner
 	switch {
 	case o.Moving() && decide.CanWalkBack(o) && o.Back:
-		return fault.New(fault.Conflict, "machine %s: its hand-over to pool %s is walked back", o.Machine, o.Next).Advise("wait until that is done: cox machine list")
+		return fault.New(fault.Conflict, "machine %s: its hand-over to pool %s is walked back", o.Machine, o.Next).Advise("wait until that is done: cox machines")
 	case o.Moving() && decide.CanWalkBack(o):
 		return fault.New(fault.Conflict, "machine %s is on its way from pool %s to pool %s already, step %s", o.Machine, o.Pool, o.Next, o.Step).
 			Advise("cox node move --abort %s walks it back", o.Machine)
 	case o.Pool == r.To && o.Moving():
-		return fault.New(fault.Conflict, "machine %s has come to pool %s already, and is being checked", o.Machine, o.Pool).Advise("cox machine list shows what it waits for")
+		return fault.New(fault.Conflict, "machine %s has come to pool %s already, and is being checked", o.Machine, o.Pool).Advise("cox machines shows what it waits for")
 	case o.Pool == r.To:
 		return fault.New(fault.Conflict, "machine %s is pool %s's already", o.Machine, o.Pool)
 	case len(m.nodesIn(o.Pool)) == 0:

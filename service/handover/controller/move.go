@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,6 +75,21 @@ func (c *Controller) Abort(ctx context.Context, by job.Actor, names []string) ([
 	case len(names) == 0:
 		return nil, fault.New(fault.Invalid, "no machine is named")
 	}
+	out, err := c.abortOnce(ctx, by, names)
+	for range abortTries {
+		if err != nil || !slices.ContainsFunc(out, func(v Moved) bool { return v.stepped }) {
+			break
+		}
+		out, err = c.abortOnce(ctx, by, names)
+	}
+	c.Wake()
+	return out, err
+}
+
+// abortTries is how often an abortion is tried again because a step was done at the same time.
+const abortTries = 5
+
+func (c *Controller) abortOnce(ctx context.Context, by job.Actor, names []string) ([]Moved, error) {
 	list, err := c.cfg.Plane.Machines(ctx)
 	if err != nil {
 		return nil, err
@@ -89,10 +105,10 @@ func (c *Controller) Abort(ctx context.Context, by job.Actor, names []string) ([
 		if v.Err == nil && !o.Back {
 			o.Back, o.Waits, o.Evidence = true, "", "aborted by "+by.Name
 			v.Err = c.cfg.Plane.MoveMachine(ctx, by, o)
+			v.stepped = fault.KindOf(v.Err) == fault.Conflict
 		}
 		out = append(out, v)
 	}
-	c.Wake()
 	return out, nil
 }
 

@@ -69,7 +69,7 @@ all machines of a rack. --abort walks hand-overs back that are under way.`,
 	flags.StringVar(&m.Rack, "rack", "", "move the machines below this element of the topology")
 	flags.BoolVar(&m.Now, "now", false, "requeue jobs that may be requeued, instead of waiting for their end")
 	flags.DurationVar(&m.deadline, "deadline", 24*time.Hour, "walk a hand-over back that has not given the machine to its new pool by then")
-	flags.StringVarP(&m.Reason, "reason", "r", "", "reason; cox machine list shows it")
+	flags.StringVarP(&m.Reason, "reason", "r", "", "reason; cox machines shows it")
 	flags.BoolVar(&m.DryRun, "dry-run", false, "say which machines would move, and why these; nothing moves")
 	flags.BoolVar(&m.abort, "abort", false, "walk back hand-overs that are under way")
 	a.CompleteFlag(cmd, "to", a.PoolNames)
@@ -84,13 +84,13 @@ func (m *moveFlags) check(cmd *cobra.Command, args []string) error {
 	case m.abort && (m.To != "" || m.From != "" || m.Count > 0 || m.Rack != "" || m.Now || m.DryRun || cmd.Flags().Changed("deadline")):
 		return fault.New(fault.Invalid, "--abort takes the names of machines and no other flag").Advise("cox node move --abort gpu7")
 	case m.abort && len(args) == 0:
-		return fault.New(fault.Invalid, "cox node move --abort needs the names of machines").Advise("cox machine list shows which move")
+		return fault.New(fault.Invalid, "cox node move --abort needs the names of machines").Advise("cox machines shows which move")
 	case m.abort:
 		return nil
 	case m.To == "":
 		return fault.New(fault.Invalid, "--to is required: the pool that gets the machines").Advise("cox pool list shows the pools")
 	case len(args) == 0 && m.Count == 0 && m.Rack == "":
-		return fault.New(fault.Invalid, "cox node move needs the names of nodes, --count or --rack").Advise("for example: cox node move gpu7 --to %s, or --count 4 (cox machine list lists the machines)", m.To)
+		return fault.New(fault.Invalid, "cox node move needs the names of nodes, --count or --rack").Advise("for example: cox node move gpu7 --to %s, or --count 4 (cox machines lists the machines)", m.To)
 	case m.deadline < time.Second:
 		return fault.New(fault.Invalid, "--deadline %s: it counts from now on", m.deadline).Advise("for example: --deadline 1h")
 	}

@@ -42,7 +42,7 @@ func TestNodeMove(t *testing.T) {
 	f.Cox(t, "node", "move", "--abort").Check(t, 2, "", "~needs the names of machines")
 	f.Cox(t, "node", "move", "--abort", "m1", "--to", "b").Check(t, 2, "", "~no other flag")
 	f.Cox(t, "node", "move", "a1", "--to", "b", "--deadline", "-1s").Check(t, 2, "", "~from now on")
-	f.Cox(t, "node", "move", "a1", "--to", "b", "--now", "--deadline", "1h", "--reason", "day").Check(t, 0, "m1 (a1): moves from pool a to pool b; idle\ncox machine list shows how far they are\n", "")
+	f.Cox(t, "node", "move", "a1", "--to", "b", "--now", "--deadline", "1h", "--reason", "day").Check(t, 0, "m1 (a1): moves from pool a to pool b; idle\ncox machines shows how far they are\n", "")
 	var got api.MachineMove
 	f.Last(t, &got)
 	if d := cmp.Diff(api.MachineMove{Nodes: []string{"a1"}, To: "b", Now: true, Deadline: 3600, Reason: "day"}, got); d != "" {
@@ -54,7 +54,7 @@ func TestNodeMove(t *testing.T) {
 	if d := cmp.Diff(api.MachineMove{Count: 1, Rack: "r1", From: "a", To: "b", DryRun: true, Deadline: 86400}, got); d != "" {
 		t.Error(d)
 	}
-	f.Cox(t, "node", "move", "--abort", "m1").Check(t, 0, "m1 (a1): walked back, stays in pool a\ncox machine list shows how far they are\n", "")
+	f.Cox(t, "node", "move", "--abort", "m1").Check(t, 0, "m1 (a1): walked back, stays in pool a\ncox machines shows how far they are\n", "")
 	answer.Machines = append(answer.Machines, api.MovedMachine{Machine: "m2", From: "a", To: "b", Error: api.ErrorOf(fault.New(fault.Conflict, "machine m2 is pool b's already"))})
 	f.Cox(t, "node", "move", "m[1-2]", "--to", "b").Check(t, 4, "~m2: refused: machine m2 is pool b's already\n", "~1 of 2 machines were refused")
 }
