@@ -11,8 +11,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// Moved prints what becomes of machines that are handed over, or of hand-overs that are walked back.
-func Moved(list []api.MovedMachine, dry, abort bool) string {
+// Moved prints what becomes of machines that are handed over, or of hand-overs that are walked back. Who waits needs
+// no hint where to look.
+func Moved(list []api.MovedMachine, dry, abort, waits bool) string {
 	var b strings.Builder
 	moving := 0
 	for i := range list {
@@ -38,7 +39,7 @@ func Moved(list []api.MovedMachine, dry, abort bool) string {
 		}
 		moving++
 	}
-	if moving > 0 && !dry {
+	if moving > 0 && !dry && !waits {
 		b.WriteString("cox machines shows how far they are\n")
 	}
 	return b.String()

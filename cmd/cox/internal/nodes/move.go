@@ -19,6 +19,7 @@ type moveFlags struct {
 	api.MachineMove
 	deadline time.Duration
 	abort    bool
+	wait     bool
 }
 
 func nodeMoveCommand(a *cli.App) *cobra.Command {
@@ -35,7 +36,7 @@ restarts. docs/how-to/move-nodes.md says more. For administrators.
 Without NODES, --count N takes the machines that are cheapest to free, and --rack R
 all machines of a rack. --abort walks hand-overs back that are under way.`,
 		Example: `  cox node move gpu7 --to k8s
-  cox node move --count 4 --from slurm --to k8s --now
+  cox node move --count 4 --from slurm --to k8s --now --wait
   cox node move --rack rack3 --to slurm --dry-run
   cox node move --abort gpu7`,
 		ValidArgsFunction: a.CompleteNodes,
@@ -57,7 +58,10 @@ all machines of a rack. --abort walks hand-overs back that are under way.`,
 			if f.IsData() {
 				err = a.WriteData(f, out)
 			} else {
-				_, err = fmt.Fprint(a.Out, printer.Moved(out.Machines, m.DryRun, m.abort))
+				_, err = fmt.Fprint(a.Out, printer.Moved(out.Machines, m.DryRun, m.abort, m.wait))
+			}
+			if err == nil && m.wait {
+				err = waitForMoves(cmd.Context(), a, c, out.Machines, f.IsData(), m.abort)
 			}
 			return errors.Join(err, refusedMoves(out))
 		}),
@@ -71,6 +75,7 @@ all machines of a rack. --abort walks hand-overs back that are under way.`,
 	flags.DurationVar(&m.deadline, "deadline", 24*time.Hour, "walk a hand-over back that has not given the machine to its new pool by then")
 	flags.StringVarP(&m.Reason, "reason", "r", "", "reason; cox machines shows it")
 	flags.BoolVar(&m.DryRun, "dry-run", false, "say which machines would move, and why these; nothing moves")
+	flags.BoolVarP(&m.wait, "wait", "W", false, "wait until the hand-overs have ended, and say each step")
 	flags.BoolVar(&m.abort, "abort", false, "walk back hand-overs that are under way")
 	a.CompleteFlag(cmd, "to", a.PoolNames)
 	a.CompleteFlag(cmd, "from", a.PoolNames)
@@ -83,6 +88,8 @@ func (m *moveFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case m.abort && (m.To != "" || m.From != "" || m.Count > 0 || m.Rack != "" || m.Now || m.DryRun || cmd.Flags().Changed("deadline")):
 		return fault.New(fault.Invalid, "--abort takes the names of machines and no other flag").Advise("cox node move --abort gpu7")
+	case m.wait && m.DryRun:
+		return fault.New(fault.Invalid, "--wait and --dry-run: nothing moves that could be waited for").Advise("leave out one of them")
 	case m.abort && len(args) == 0:
 		return fault.New(fault.Invalid, "cox node move --abort needs the names of machines").Advise("cox machines shows which move")
 	case m.abort:

@@ -58,3 +58,24 @@ func TestNodeMove(t *testing.T) {
 	answer.Machines = append(answer.Machines, api.MovedMachine{Machine: "m2", From: "a", To: "b", Error: api.ErrorOf(fault.New(fault.Conflict, "machine m2 is pool b's already"))})
 	f.Cox(t, "node", "move", "m[1-2]", "--to", "b").Check(t, 4, "~m2: refused: machine m2 is pool b's already\n", "~1 of 2 machines were refused")
 }
+
+// TestNodeMoveWaits: cox node move --wait says each step, and ends when the hand-overs have ended.
+func TestNodeMoveWaits(t *testing.T) {
+	f := newFake(t)
+	f.Answer("POST /v1/machines/move", func(*http.Request) (any, error) {
+		return api.MovedMachines{Machines: []api.MovedMachine{{Machine: "m1", From: "a", To: "b", Epoch: 2, Why: "idle"}, {Machine: "m2", From: "a", To: "b", Epoch: 4, Why: "idle"}}}, nil
+	})
+	looks := 0
+	f.Answer("GET /v1/machines", func(*http.Request) (any, error) {
+		first, second := api.Machine{Name: "m1", Pool: "b", Last: "a", Epoch: 2, Step: "release"}, api.Machine{Name: "m2", Pool: "a", To: "b", Epoch: 4, Step: "fence", Waits: "pod web-0 on a2"}
+		if looks++; looks > 1 {
+			second = api.Machine{Name: "m2", Pool: "a", Epoch: 4, Step: "release", Evidence: "walked back: aborted by root"}
+		}
+		return api.Machines{Machines: []api.Machine{first, second, {Name: "m3", Pool: "a", To: "b", Epoch: 9, Step: "asked"}}}, nil
+	})
+	f.Cox(t, "node", "move", "m[1-2]", "--to", "b", "--wait").Check(t, 4,
+		"m1: moves from pool a to pool b; idle\nm2: moves from pool a to pool b; idle\n"+
+			"m1: belongs to pool b\nm2: waits for pod web-0 on a2\nm2: stays in pool a: walked back: aborted by root\n",
+		"~1 of 2 hand-overs were walked back")
+	f.Cox(t, "node", "move", "m1", "--to", "b", "--wait", "--dry-run").Check(t, 2, "", "~nothing moves that could be waited for")
+}
