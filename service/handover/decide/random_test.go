@@ -275,8 +275,7 @@ func (w *world) disturb() {
 // TestRandomWorlds: whatever happens to calls, to engines and to the server, both engines never have work on
 // the machine, no pool is admitted without a proof, and when nothing more goes wrong each hand-over ends.
 //
-// Seen to fail with: a proof that is kept over a Fence, Unknown left out of the proof, an epoch left out of
-// the proof, Unfence of the old pool after the admission, Unfence of the new pool before it.
+// Seen to fail with: Unknown left out of the proof.
 func TestRandomWorlds(t *testing.T) {
 	ended := map[string]int{}
 	for seed := range uint64(700) {
