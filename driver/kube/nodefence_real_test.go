@@ -17,7 +17,7 @@ import (
 // scheduler is asked, and kubectl cordon.
 //
 // Seen to fail with: the NoSchedule taint alone, which kubelets do not ask for; pods that run and are not given the
-// toleration; an Empty that believes a lease from before the fence.
+// toleration.
 func (b *bench) outside() enginetest.Outside {
 	var count atomic.Int64
 	return enginetest.Outside{
