@@ -124,6 +124,8 @@ func (l *loop) stopAsked(e *state.JobRecord) (s engine.Stop, ok bool) {
 	switch v := e.Last; {
 	case v == nil || !e.State.Holds():
 		return s, false
+	case e.ExtraOrZero().PoolMoves.Under != nil && v.Cancel == nil && v.Expired == nil: // it is withdrawn, if it has not begun
+		return s, false
 	case v.Cancel != nil:
 		return engine.Stop{Grace: v.Cancel.Grace, Signal: v.Cancel.Signal, Reason: "cancelled"}, true
 	case v.Expired != nil:

@@ -70,6 +70,10 @@ func Every() []store.Record {
 	s.TimeLimit = 20 * time.Minute
 	f, o = fs.UseSpec(s)
 	add(state.KindUpdate, 1, state.Update{Own: &o, Spec: []byte(f.Key), Fields: []string{"time_limit"}, State: state.StatePointer(job.Running)})
+	moved := plainSpec("renamed")
+	moved.Pool, moved.Chosen = "q", &job.Choice{Rule: "moved", Why: "moved from p", Among: []string{"p", "q"}, Filled: []string{"qos"}}
+	f, o = fs.UseSpec(moved)
+	add(state.KindPoolMove, 3, state.PoolMove{From: "p", To: "q", Own: &o, Spec: []byte(f.Key), Why: "moved from p", State: state.StatePointer(job.Pending)})
 	add(state.KindTop, 4, state.QueueMoved{Moves: []state.QueuePlace{{Job: 4, Priority: 9, At: at.UnixNano()}, {Job: 5, Priority: 8, At: at.UnixNano()}}, State: state.StatePointer(job.Pending)})
 	add(state.KindCancel, 6, state.Cancel{Message: "not needed", State: state.StatePointer(job.Cancelled)})
 	add(state.KindRequeue, 6, state.Requeue{Hold: true, State: state.StatePointer(job.Pending)})

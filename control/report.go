@@ -289,7 +289,7 @@ func (l *loop) resumeAttempts(of ...string) {
 		l.resumeAdded(e)
 		l.tellGangAgain(e)
 		switch v := e.Last; {
-		case v.Cancel != nil, v.Expired != nil, v.Requeue != nil:
+		case v.Cancel != nil, v.Expired != nil, v.Requeue != nil && e.ExtraOrZero().PoolMoves.Under == nil:
 			s, _ := l.stopAsked(e)
 			l.stopAttempt(e, s)
 		case v.Preempted != nil:

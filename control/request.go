@@ -256,6 +256,8 @@ func (l *loop) stageChange(w *changeRequest, e *state.JobRecord, req *request) e
 		return l.askSaved(w, e, req, op)
 	case Update:
 		return l.askUpdate(w, e, req, op)
+	case PoolMove:
+		return l.askPoolMove(w, e, req, op)
 	}
 	return fault.New(fault.Unsupported, "%T is not built yet", w.op)
 }

@@ -104,6 +104,7 @@ func (l *loop) askUpdate(w *changeRequest, e *state.JobRecord, req *request, u U
 			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.State)
 		}
 		f.set(&spec)
+		spec.Chosen = spec.Chosen.Without(f.name)
 		v.Fields = append(v.Fields, f.name)
 	}
 	if err := l.checkUpdate(e, u, &spec); err != nil {

@@ -192,6 +192,7 @@ type candidate struct {
 // cannot.
 func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rules, pools []route.Site) error {
 	advice, list := rankPools(r, pools)
+	asked := r.Spec
 	gpus := r.Spec.Demand().GPUs > 0
 	home := slices.IndexFunc(list, func(x route.Ranked) bool { return x.Name == pools[0].Name })
 	var passed []job.Passed
@@ -228,6 +229,7 @@ func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rule
 		x := &able[best]
 		r.Spec = s.chosenJob(x.spec, advice, list, x.index, home, passed)
 		sayStarts(r.Spec.Chosen, able, best, now)
+		r.mayMove(asked, advice, list, x.index, gpus)
 		return nil
 	}
 	if unknown >= 0 {

@@ -102,6 +102,30 @@ func (rd *Reader) ExpectedIn(ctx context.Context, d *engine.JobDraft, id job.ID)
 	return out
 }
 
+// ExpectedAfter is when a job is expected to start that was handed over to the scheduler of a pool at
+// a time and waits there: as long after it as the last ones waited; one that has waited longer, as
+// long again. ok is false if nobody knows.
+func (rd *Reader) ExpectedAfter(pool string, handed time.Time) (start time.Time, ok bool) {
+	now := rd.of.Clock.Now()
+	rd.of.State.RLock()
+	wait, ok := rd.of.State.HandedWait(pool, now)
+	rd.of.State.RUnlock()
+	if !ok {
+		return time.Time{}, false
+	}
+	if start = handed.Add(wait); start.Sub(now) < now.Sub(handed)/2 {
+		start = now.Add(now.Sub(handed))
+	}
+	return start, true
+}
+
+// ForgetStarts has the next estimates made anew.
+func (rd *Reader) ForgetStarts() {
+	rd.starts.mu.Lock()
+	defer rd.starts.mu.Unlock()
+	clear(rd.starts.plans)
+}
+
 // poolState is the state of a pool, and why it is not up.
 func (rd *Reader) poolState(p *pools.Member, now time.Time) (string, string) {
 	v := pools.View{Pool: p.Pool.Pool, Pulses: p.HasHeartbeat()}

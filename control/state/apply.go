@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -65,6 +66,9 @@ func (s *State) applyStarted(r *store.Record, v Started) error {
 	e.Last.started = ToNanos(v.Started)
 	e.Last.NoteNodes(v.Nodes)
 	e.Flags &^= job.Configuring
+	if m := e.Extra; m != nil && m.PoolMoves.Under != nil { // it began before it was taken back
+		m.PoolMoves.Under, e.Last.Requeue = nil, nil
+	}
 	if IsDelegated(e.Last.Claims) { // before its end, which may be in the same batch
 		s.Estimates.noteHandedWait(e.Last.Pool, time.Duration(e.Last.started-e.Last.Handed))
 		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, v.Started), Began: e.Last.ChargedFrom(e.Last.started)})
@@ -118,13 +122,28 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	}
 	s.Events = append(s.Events, sched.Released{Job: e.ID, Ended: ChargedUntil(&report, r.At)})
 	s.Estimates.noteEnded(e)
+	var move *PoolMove
+	if m := e.Extra; m != nil {
+		move, m.PoolMoves.Under = m.PoolMoves.Under, nil
+	}
 	if v.State == job.Pending {
+		if move != nil {
+			if err := s.enterPool(r, e, move); err != nil {
+				return err
+			}
+		}
 		e.notePast(v.Retried, v.KeepOff)
 		e.Last.ended = 0
 		if v.Failed > 0 || !v.Again.IsZero() || e.Extra != nil {
 			e.EnsureExtra().Again, e.EnsureExtra().Failed = ToNanos(v.Again), v.Failed
 		}
-		s.requeuePending(e)
+		if move == nil {
+			s.requeuePending(e)
+		} else { // as old as it was
+			e.Flags &^= job.Requeued
+			s.Arrays.CloseTask(e)
+			s.QueuePending(e)
+		}
 	}
 	s.markChanged(e, r)
 	return nil
@@ -345,23 +364,10 @@ func (s *State) applyTop(r *store.Record, v QueueMoved) error {
 }
 
 func (s *State) applyUpdate(r *store.Record, e *JobRecord, v Update) error {
-	f, o, err := s.Specs.readSpec(v.Own, v.Spec)
-	if err != nil {
+	limit := max(e.Shared.Spec.TimeLimit, 0)
+	if err := s.replaceSpec(r, e, v.Own, v.Spec); err != nil {
 		return err
 	}
-	s.Depend.remove(e)
-	s.Depend.recheckNamesakes(s, e) // the name that it leaves
-	if !e.State.Final() {
-		s.Submits.add(&e.Shared.Spec, -1)
-		s.Submits.add(&f.Spec, 1)
-	}
-	limit := max(e.Shared.Spec.TimeLimit, 0)
-	s.Specs.ReleaseSpec(e.Shared)
-	e.Shared, e.delta = f, PackDelta(&o, &f.Def)
-	e.setExtras(&o)
-	e.fixed = o.Priority != 0
-	s.Depend.add(e)
-	s.Depend.recheckNamesakes(s, e)
 	if v.MaxRunning != nil && e.Array != nil {
 		s.setArrayLimit(e.Array, *v.MaxRunning, r.Seq)
 	}
@@ -378,6 +384,54 @@ func (s *State) applyUpdate(r *store.Record, e *JobRecord, v Update) error {
 		}
 		s.updateLimitEnd(e)
 	}
+	return nil
+}
+
+// applyPoolMove moves a job to another pool, or notes that it is being taken back for that.
+func (s *State) applyPoolMove(r *store.Record, e *JobRecord, v PoolMove) error {
+	if e.State == job.Pending {
+		if err := s.enterPool(r, e, &v); err != nil {
+			return err
+		}
+		s.QueuePending(e)
+		return nil
+	}
+	if !e.State.Holds() {
+		return fmt.Errorf("job %s is %s and moves to another pool", e.Name(), e.State)
+	}
+	e.EnsureExtra().PoolMoves.Under = &v
+	e.Last.Requeue = &Requeue{}
+	s.markChanged(e, r)
+	return nil
+}
+
+// enterPool gives a job the specification that it has in another pool. It keeps its place in the queue.
+func (s *State) enterPool(r *store.Record, e *JobRecord, v *PoolMove) error {
+	m := e.EnsureExtra()
+	m.PoolMoves.Count, m.PoolMoves.At = m.PoolMoves.Count+1, ToNanos(r.At)
+	m.StartsBy, m.Foretold, m.ForetoldAt, m.Refused, m.Benched = 0, 0, 0, 0, 0
+	return s.replaceSpec(r, e, v.Own, v.Spec)
+}
+
+// replaceSpec gives a job another specification.
+func (s *State) replaceSpec(r *store.Record, e *JobRecord, own *SpecDelta, spec json.RawMessage) error {
+	f, o, err := s.Specs.readSpec(own, spec)
+	if err != nil {
+		return err
+	}
+	s.Depend.remove(e)
+	s.Depend.recheckNamesakes(s, e) // the name that it leaves
+	if !e.State.Final() {
+		s.Submits.add(&e.Shared.Spec, -1)
+		s.Submits.add(&f.Spec, 1)
+	}
+	s.Specs.ReleaseSpec(e.Shared)
+	e.Shared, e.delta = f, PackDelta(&o, &f.Def)
+	e.setExtras(&o)
+	e.fixed = o.Priority != 0
+	s.Depend.add(e)
+	s.Depend.recheckNamesakes(s, e)
+	s.markChanged(e, r)
 	return nil
 }
 

@@ -75,6 +75,12 @@ func (e *JobRecord) WaitsInPool() bool {
 	return e.State == job.Running && e.Flags&job.Configuring != 0 && e.Last.Handed != 0 && e.Report().Phase < engine.Ready
 }
 
+// Ending reports whether the end of the job's attempt was asked for.
+func (e *JobRecord) Ending() bool {
+	a := e.Last
+	return a != nil && e.State.Holds() && (a.Cancel != nil || a.Requeue != nil || a.Expired != nil || a.Preempted != nil)
+}
+
 // PoolWaitReason is the reason why a handed-over job waits, in the words of its pool's own
 // scheduler.
 func (e *JobRecord) PoolWaitReason() reason.Reason {

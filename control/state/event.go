@@ -48,6 +48,7 @@ const (
 	EventReleased  = "released"
 	EventUpdated   = "updated"
 	EventMoved     = "moved" // in the queue
+	EventPoolMoved = "moved-to-pool"
 	EventSuspended = "suspended"
 	EventResumed   = "resumed"
 	EventUncertain = "uncertain"
@@ -210,6 +211,10 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 	}),
 	KindTop: payloadEvent(func(ev *Event, v *QueueMoved) {
 		ev.Kind = EventMoved
+		ev.setState(v.State, "")
+	}),
+	KindPoolMove: payloadEvent(func(ev *Event, v *PoolMove) {
+		ev.Kind, ev.Message = EventPoolMoved, v.From+" to "+v.To+": "+v.Why
 		ev.setState(v.State, "")
 	}),
 	KindNodes: payloadEvent(func(ev *Event, v *NodesSet) {

@@ -97,11 +97,19 @@ type JobExtra struct {
 	Benched         int64         // not before, because the ledger refused it …
 	Refused         int           // … so often
 	Refusal         string
-	Moved           int64   // when it was last asked to move
+	Moved           int64 // when it was last asked to move
+	PoolMoves       PoolMoves
 	message         string  // why it was ended
 	cancelledBy     *uint32 // the user who asked for the end; nil: nobody
 	kept            int64   // when an attempt last reported a checkpoint …
 	keptAs          string  // … and what; engine.Saved
+}
+
+// PoolMoves is how a job has moved between pools while it waited. Names are a format on disk.
+type PoolMoves struct {
+	Count int       `json:"count,omitempty"`
+	At    int64     `json:"at,omitempty"`    // of the last one
+	Under *PoolMove `json:"under,omitempty"` // it is being taken back from a pool's scheduler for this one; nil: it is not
 }
 
 // PastAttempt is an attempt that ran and after which the job waited again. Names are a format on

@@ -134,6 +134,7 @@ type RowDetail struct {
 	Message  string          `json:"message,omitempty"`
 	By       *uint32         `json:"cancelled_by,omitempty"`
 	Moved    int64           `json:"moved,omitempty"`   // when it was last asked to move
+	Pools    PoolMoves       `json:"pools,omitzero"`    // moves between them
 	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
 	Kept     int64           `json:"kept,omitempty"`    // when an attempt last reported a checkpoint
 	KeptAs   string          `json:"kept_as,omitempty"`
@@ -212,7 +213,7 @@ func (e *JobRecord) projectDetail(spec *job.Spec) []byte {
 	}
 	if m := e.Extra; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.Again, m.Failed, m.LimitEnd, m.message, m.Moved
-		d.Retried, d.Past = m.Retried, m.Past
+		d.Retried, d.Past, d.Pools = m.Retried, m.Past, m.PoolMoves
 		d.Foretold = [2]int64{m.Foretold, m.ForetoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
 		d.By = m.cancelledBy

@@ -29,6 +29,7 @@ const (
 	KindSuspend   = "suspend-set"
 	KindUpdate    = "job-updated"
 	KindTop       = "queue-moved"
+	KindPoolMove  = "job-moved"
 	KindNodes     = "nodes-set"
 	KindHealth    = "node-health"
 	KindToken     = "token-made"
@@ -161,6 +162,18 @@ type Update struct {
 	MaxRunning *uint32         `json:"max_running,omitempty"`
 	Queue      *QueuePlace     `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
 	State      *job.State      `json:"state,omitempty"`
+}
+
+// PoolMove moves a job that waits to another pool: at once if it waits here, else, if it was handed
+// over to another scheduler, once it has been taken back from there. A job that begins there first
+// stays. It keeps its place in the queue.
+type PoolMove struct {
+	From  string          `json:"from"`
+	To    string          `json:"to"`
+	Own   *SpecDelta      `json:"own"` // as the job is in the other pool
+	Spec  json.RawMessage `json:"spec"`
+	Why   string          `json:"why"` // for people
+	State *job.State      `json:"state,omitempty"`
 }
 
 // QueuePlace is a job's place in the queue: larger priority first, then earlier At.

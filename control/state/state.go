@@ -171,6 +171,7 @@ var Appliers = map[string]applier{
 	KindExpired:        onJob((*State).applyExpired),
 	KindSuspend:        onJob((*State).applySuspend),
 	KindUpdate:         onJob((*State).applyUpdate),
+	KindPoolMove:       onJob((*State).applyPoolMove),
 	KindTop:            onPayload((*State).applyTop),
 	KindNodes:          onPayload((*State).applyNodes),
 	KindHealth:         onPayload((*State).applyNodeHealth),

@@ -33,8 +33,9 @@ type View struct {
 	SuspendedAt, ResumedAt time.Time
 	SuspendedFor           time.Duration // how long it was suspended in all, without a time that lasts still
 
-	Past    []PastAttempt // attempts that ran before the last one, oldest first
-	Retried int           // of its Retries, so many were begun or wait to begin
+	Past      []PastAttempt // attempts that ran before the last one, oldest first
+	PoolMoves PoolMoves     // while it waited
+	Retried   int           // of its Retries, so many were begun or wait to begin
 
 	// Ending says that a record asks for the end of the present attempt: what it serves gets nothing new.
 	Ending bool
@@ -94,6 +95,9 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 	if a := e.Last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = FromNanos(a.started), FromNanos(a.ended), a.exit
 		v.Claims, v.Pool = a.allClaims(), a.Pool
+		if e.State == job.Pending && e.Shared.Spec.Pool != a.Pool { // it has moved since
+			v.Pool = e.Shared.Spec.Pool
+		}
 		if IsDelegated(a.Claims) {
 			v.Claims = a.seen
 		}
@@ -127,7 +131,7 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 	}
 	if m := e.Extra; m != nil {
 		v.Message, v.CancelledBy = m.message, m.cancelledBy
-		v.Past, v.Retried = m.Past, m.Retried
+		v.Past, v.Retried, v.PoolMoves = m.Past, m.Retried, m.PoolMoves
 		if m.kept != 0 {
 			v.Saved = engine.Saved{At: FromNanos(m.kept), As: m.keptAs}
 		}

@@ -93,6 +93,23 @@ type Choice struct {
 	// Waits are the waits that were expected in it and in the other pools that can run the job, it
 	// first; none: it was expected to start at once, or nobody could tell.
 	Waits []PoolWait `json:"waits,omitempty"`
+	// Among are the pools to which the job may move while it waits, the one that the advice prefers
+	// first, with the one that it is in; none: it stays.
+	Among []string `json:"among,omitempty"`
+	// Filled are the fields that the submission left open and the site's rules filled in, as an
+	// update names them: "account", "partition", "qos", "time limit". In another pool they are open again.
+	Filled []string `json:"filled,omitempty"`
+}
+
+// Without is the choice of a job of which somebody has changed a field. The choice itself is not
+// changed; nil has none.
+func (c *Choice) Without(field string) *Choice {
+	if c == nil || !slices.Contains(c.Filled, field) {
+		return c
+	}
+	out := *c
+	out.Filled = slices.DeleteFunc(slices.Clone(c.Filled), func(f string) bool { return f == field })
+	return &out
 }
 
 // Passed is a pool and why it was not chosen.

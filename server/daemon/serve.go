@@ -258,7 +258,7 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
 		return err
 	}
-	s.service = newServices(s.control, s.engine, kept, func(o job.Owner) bool { return s.http.IsAdmin(o.User, o.UID) }, s.opt.Log.With("part", "services"))
+	s.service = newServices(s.control, s.engine, kept, func(o job.Owner) bool { return s.http.IsAdmin(o.User, o.UID) }, &s.rules, s.opt.Log.With("part", "services"))
 	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
 		return err
 	}

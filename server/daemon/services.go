@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -20,32 +22,36 @@ import (
 	"github.com/coxswain-sched/coxswain/service/endpoints"
 	handovercontroller "github.com/coxswain-sched/coxswain/service/handover/controller"
 	"github.com/coxswain-sched/coxswain/service/handover/ondemand"
+	"github.com/coxswain-sched/coxswain/service/poolmove"
 	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
 	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
-// services are the parts of a server that keep services alive, submit the runs of schedules and hand machines
-// over.
+// services are the parts of a server that keep services alive, submit the runs of schedules, hand machines
+// over and move waiting jobs between pools.
 type services struct {
 	hub        *endpoints.Hub
 	controller *controller.Controller
 	schedules  *schedulecontroller.Controller
 	handovers  *handovercontroller.Controller
 	demands    *ondemand.Controller
+	mover      *poolmove.Mover
 
 	control *control.Control
 	local   engine.Engine // of the machine's own pool
 	log     *slog.Logger
 }
 
-func newServices(c *control.Control, local engine.Engine, kept *secret.Store, isAdmin func(job.Owner) bool, log *slog.Logger) *services {
+func newServices(c *control.Control, local engine.Engine, kept *secret.Store, isAdmin func(job.Owner) bool, rules *admission.Rules, log *slog.Logger) *services {
 	hub := endpoints.New(endpoints.Config{
 		Drained: func(ctx context.Context, _ job.ID, ref engine.Ref) error { return c.Drained(ctx, ref) },
 		Log:     log,
 	})
 	handovers := handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Log: log})
+	site := &intake.Site{Plane: c, Rules: intake.NewRules(rules, c.Policy).Now}
 	return &services{
-		hub: hub, control: c, local: local, log: log,
+		mover: poolmove.New(poolmove.Config{Plane: c, Places: site.Places, Log: log}),
+		hub:   hub, control: c, local: local, log: log,
 		handovers:  handovers,
 		demands:    ondemand.New(ondemand.Config{Plane: c, Move: ondemand.By(handovers), Held: func(name string) int { return hub.Load(name).Held }, Log: log}),
 		schedules:  schedulecontroller.New(schedulecontroller.Config{Plane: schedulecontroller.NewPlane(c), Log: log}),
@@ -78,7 +84,7 @@ func (s *server) documents() []state.Controller {
 	return append(s.control.Controllers(servicemodel.ControllerKind), s.control.Controllers(schedule.ControllerKind)...)
 }
 
-// run keeps services alive, schedules running and machines going to their pools, until ctx ends.
+// run keeps services alive, schedules running and waiting jobs where they start first, until ctx ends.
 func (s *services) run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -87,6 +93,7 @@ func (s *services) run(ctx context.Context) {
 	parts.Go(func() { s.schedules.Run(ctx) })
 	parts.Go(func() { s.handovers.Run(ctx) })
 	parts.Go(func() { s.demands.Run(ctx) })
+	parts.Go(func() { s.mover.Run(ctx) })
 	parts.Go(func() { s.followPools(ctx) })
 }
 

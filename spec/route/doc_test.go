@@ -58,7 +58,7 @@ func document() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Name, stages[r.Stage], strings.Join(when, ", "), then, r.Why)
 	}
 	b.WriteString("\nOn 12 of 256 combinations of facts this differs from a published rule that it otherwise follows: Ray on k3s for coupled work on\nseveral nodes needs a gang scheduler. k3s is Kubernetes: its scheduler places pod by pod, so the same deadlock is possible.\n")
-	b.WriteString("\n## Which pool\n\nA job that names no pool, or several, goes to the first pool of this order that could run it, unless another one is expected to\nstart it clearly earlier ([pools.md](../explanation/pools.md#which-pool-runs-a-job)). The first line in which two pools differ\ndecides. Pools that start coupled work piece by piece, or only reserve for it, come last and are never chosen. An earlier start\ndoes not outrank `as-it-is` and `real-devices`. `--pool`, and then `jobs.pool` of the configuration, outrank the order.\n\n| rule | first is |\n|---|---|\n")
+	b.WriteString("\n## Which pool\n\nA job that names no pool, or several, goes to the first pool of this order that could run it, unless another one is expected to\nstart it clearly earlier ([one-queue.md](../explanation/one-queue.md#which-pool)). The first line in which two pools differ\ndecides. Pools that start coupled work piece by piece, or only reserve for it, come last and are never chosen. An earlier start\ndoes not outrank `as-it-is` and `real-devices`. `--pool`, and then `jobs.pool` of the configuration, outrank the order.\n\n| rule | first is |\n|---|---|\n")
 	for _, p := range preferences {
 		fmt.Fprintf(&b, "| %s | %s |\n", p.Rule, p.Says)
 	}
