@@ -31,6 +31,7 @@ type effectivePolicy struct {
 type policyKey struct {
 	account, user, qos, partition string
 	licenses, reservation         string
+	pool                          string // empty where the policy says nothing of pools
 }
 
 // policyOf returns the policy of a job and counts one more use.
@@ -41,6 +42,9 @@ func (c *Core) policyOf(spec *job.Spec) *effectivePolicy {
 		if len(spec.Partitions) > 0 {
 			key.partition = spec.Partitions[0]
 		}
+	}
+	if c.policy != nil && spec != nil && c.policy.PoolOf(spec.Pool) != nil {
+		key.pool = spec.Pool
 	}
 	if spec != nil {
 		key.reservation = spec.Reservation

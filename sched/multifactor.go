@@ -134,6 +134,9 @@ func (c *Core) compilePriority(t *effectivePolicy) {
 		}
 	}
 	m.qos, m.partQOS, m.longest = r.book.QOS(qos), r.book.QOS(part.QOS), time.Duration(part.MaxTime)
+	if pool := c.policy.PoolOf(t.key.pool); pool != nil && len(part.Billing) == 0 {
+		part.Billing, part.BillingRule = pool.Billing, pool.BillingRule
+	}
 	m.bill = priority.CompileBilling(&part)
 	priorityOf := uint32(0)
 	if m.qos >= 0 {

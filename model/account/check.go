@@ -35,6 +35,7 @@ func (p *Policy) Check() []Problem {
 	}
 	c.findMutualPreemption()
 	c.checkBatch()
+	c.checkPools()
 	c.checkPreemption()
 	for i := range p.Partitions {
 		c.checkPartition(fmt.Sprintf("partitions[%d]", i), &p.Partitions[i])
@@ -127,6 +128,10 @@ func (c *check) checkNames() {
 	partitions := map[string]bool{}
 	for i := range c.p.Partitions {
 		set("partitions", i, c.p.Partitions[i].Name, partitions)
+	}
+	pools := map[string]bool{}
+	for i := range c.p.Pools {
+		set("pools", i, c.p.Pools[i].Name, pools)
 	}
 	for i := range c.p.Flavors {
 		set("flavors", i, c.p.Flavors[i].Name, c.flavors)

@@ -18,6 +18,7 @@ type Policy struct {
 	Accounts   []Account   `json:"accounts,omitempty" yaml:"accounts,omitempty" doc:"the tree of accounts; each account names its parent"`
 	QOS        []QOS       `json:"qos,omitempty" yaml:"qos,omitempty" doc:"named limits, priorities and rights"`
 	Partitions []Partition `json:"partitions,omitempty" yaml:"partitions,omitempty" doc:"rules of partitions; cox.yaml has their nodes"`
+	Pools      []PoolRules `json:"pools,omitempty" yaml:"pools,omitempty" doc:"rules of pools; cox pool list has their names"`
 	Flavors    []Flavor    `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"kinds of node that have quotas of their own"`
 	Compat     string      `json:"compat,omitempty" yaml:"compat,omitempty" enum:"slurm,slurm-backfill" doc:"decide as another scheduler does: slurm, as slurmctld with select/cons_tres and sched/backfill; slurm-backfill, the same with the main scheduler deferred"`
 	Placement  string      `json:"placement,omitempty" yaml:"placement,omitempty" enum:"tight,learned" doc:"which node a single-node job gets: tight, the one with the least left over; learned, the one whose remainder the usual jobs can use best; left out: tight until a job asks for a part of a GPU, then learned"`

@@ -223,6 +223,9 @@ var ruleRows = map[string]ruleRow{
 	"partitions.deny_accounts":  {where: atDoor, change: func(p *account.Policy) { p.Partitions[0].DenyAccts = []string{"a"} }},
 	"partitions.allow_qos":      {where: atDoor, change: func(p *account.Policy) { p.Partitions[0].AllowQOS = []string{"high"} }},
 	"partitions.deny_qos":       {where: atDoor, change: func(p *account.Policy) { p.Partitions[0].DenyQOS = []string{"low"} }},
+	"pools.name":                {where: named},
+	"pools.billing":             {see: "sched TestBillingByPool"},
+	"pools.billing_rule":        {see: "sched TestBillingByPool"},
 	"partitions.billing":        {see: "model/account/priority TestBilling"},
 	"partitions.billing_rule":   {see: "model/account/priority TestBilling"},
 
