@@ -347,6 +347,16 @@ type Why struct {
 	Expected *Expected       `json:"expected,omitempty"`
 	Holders  []Holder        `json:"holders,omitempty" doc:"running jobs that have what it needs, those that end first first; at most 8"`
 	Changes  []Smaller       `json:"changes,omitempty" doc:"with each of these, alone, it would start now"`
+
+	Elsewhere []PoolStart `json:"elsewhere,omitempty" doc:"the other pools to which it may move, with when they would start it now"`
+}
+
+// PoolStart is when a pool would start a job.
+type PoolStart struct {
+	Pool  string    `json:"pool"`
+	Start time.Time `json:"start,omitzero" doc:"left out: nobody knows"`
+	By    string    `json:"by,omitempty" enum:"plan,engine,pace" doc:"whose estimate it is: what runs and waits in the pool, the pool's own scheduler, how long the last jobs waited for that"`
+	Why   string    `json:"why,omitempty" doc:"nobody knows"`
 }
 
 // Expected is when a waiting job is expected to start.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/model/account"
 )
@@ -52,7 +53,7 @@ func (d *document) writeGroup(group field) {
 	}
 	d.seen[t] = true
 	about := group.tag.Get("doc")
-	fmt.Fprintf(&d.b, "## %s\n\n%s.\n\n", group.name, strings.ToUpper(about[:1])+about[1:])
+	fmt.Fprintf(&d.b, "## %s\n\n%s.\n\n", headings()[t], strings.ToUpper(about[:1])+about[1:])
 	fields := fieldsOf(t)
 	d.writeTable(fields)
 	d.b.WriteByte('\n')
@@ -72,6 +73,38 @@ func (d *document) writeTable(fields []field) {
 		}
 		fmt.Fprintf(&d.b, "| `%s` | %s | %s |\n", f.name, strings.ReplaceAll(shownForm(f, page), "|", `\|`), f.tag.Get("doc"))
 	}
+}
+
+// headings are those of the tables of groups, of each type one: the name of its field, with that of the group
+// above where another type has the name.
+var headings = sync.OnceValue(func() map[reflect.Type]string {
+	out, taken := map[reflect.Type]string{}, map[string]bool{}
+	var note func(above string, fields []field)
+	note = func(above string, fields []field) {
+		var fresh []field
+		for _, f := range fields {
+			t := elementType(f.typ)
+			if !isGroup(f.typ) || out[t] != "" {
+				continue
+			}
+			fresh = append(fresh, f)
+			if out[t] = f.name; taken[f.name] {
+				out[t] = above + "." + f.name
+			}
+			taken[out[t]] = true
+		}
+		for _, f := range fresh {
+			note(f.name, fieldsOf(elementType(f.typ)))
+		}
+	}
+	note("", fieldsOf(reflect.TypeFor[account.Policy]()))
+	return out
+})
+
+// anchorOf is the link to a group's table in a page.
+func anchorOf(f field, page string) string {
+	name := headings()[elementType(f.typ)]
+	return "[" + name + "](" + page + "#" + strings.ReplaceAll(name, ".", "") + ")"
 }
 
 // elementType is what a list, a pointer or a mapping is of.
@@ -94,11 +127,11 @@ func shownForm(f field, page string) string {
 		return "{cpu: 1, gpu: 8}"
 	case isGroup(f.typ) && f.typ.Kind() == reflect.Slice:
 		if elementType(f.typ).Field(0).Name == "Name" {
-			return "list of [" + f.name + "](" + page + "#" + f.name + "), or of names"
+			return "list of " + anchorOf(f, page) + ", or of names"
 		}
-		return "list of [" + f.name + "](" + page + "#" + f.name + ")"
+		return "list of " + anchorOf(f, page)
 	case isGroup(f.typ):
-		return "[fields](" + page + "#" + f.name + ")"
+		return strings.Replace(anchorOf(f, page), "["+headings()[elementType(f.typ)]+"]", "[fields]", 1)
 	case f.typ.Kind() == reflect.Slice && words != "":
 		return "list of: " + words
 	case f.typ.Kind() == reflect.Slice:

@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,6 +64,9 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 	if line := expectedStart(p, w); line != "" {
 		c.line(line)
 	}
+	if line := startsElsewhere(p, w.Elsewhere); line != "" {
+		c.line(line)
+	}
 	for i, s := range w.Changes {
 		lead := "Smallest change that starts it now: "
 		if i > 0 {
@@ -81,16 +85,52 @@ func failedBefore(p Page, j *api.Job) string {
 	return pastText(p, j.Past[len(j.Past)-1])
 }
 
-// inPool says why the job is in a pool that it did not name, where others were passed over.
+// inPool says why the job is in a pool that it did not name, and when others would have started it.
 func inPool(j *api.Job) string {
-	if j == nil || j.Spec == nil || j.Spec.Chosen == nil || j.Spec.Pool == "" {
+	if j == nil || j.Spec == nil || j.Spec.Chosen == nil {
 		return ""
 	}
-	text := "in pool " + j.Spec.Pool + ": " + j.Spec.Chosen.Why
+	pool := cmp.Or(j.Spec.Pool, j.Pool)
+	if pool == "" {
+		return ""
+	}
+	text := "in pool " + pool + ": " + j.Spec.Chosen.Why
+	for _, w := range j.Spec.Chosen.Waits {
+		if w.Pool != pool {
+			text += "; " + w.Pool + " would have started it " + w.Text()
+		}
+	}
 	for _, x := range j.Spec.Chosen.Passed {
 		text += "; not " + x.Pool + ": " + x.Why
 	}
 	return text
+}
+
+// startsElsewhere says when other pools would start a job.
+func startsElsewhere(p Page, list []api.PoolStart) string {
+	var parts []string
+	for _, x := range list {
+		switch {
+		case !x.Start.IsZero():
+			parts = append(parts, x.Pool+" "+p.startingIn(x.Start))
+		case x.Why != "":
+			parts = append(parts, x.Pool+", nobody knows when: "+x.Why)
+		default:
+			parts = append(parts, x.Pool+", nobody knows when")
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return Clean("Other pools would start it: " + strings.Join(parts, "; ") + ".")
+}
+
+// startingIn is "at once" or "in 2 h".
+func (p Page) startingIn(at time.Time) string {
+	if d := at.Sub(p.Now); d >= time.Minute {
+		return "in " + Duration(d)
+	}
+	return "at once"
 }
 
 // isAlternativeLicence reports whether a reason is that of one more licence, of which the job is to have

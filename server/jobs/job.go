@@ -86,10 +86,34 @@ func (s *Service) whyPending(c *call, name string) (*api.Why, error) {
 	}
 	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: append([]reason.Reason{}, w.Reasons...), StartsBy: w.StartsBy}
 	c.addExpectations(out, &w)
+	if v.Job.State == job.Pending {
+		if out.Elsewhere, err = s.startsElsewhere(c.Ctx(), v.Job.Spec); err != nil {
+			return nil, err
+		}
+	}
 	for _, r := range w.Reasons {
 		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r)+s.explainFences(&v, &r))
 	}
 	return out, nil
+}
+
+// startsElsewhere says when the other pools to which a waiting job may move would start it.
+func (s *Service) startsElsewhere(ctx context.Context, spec *job.Spec) (out []api.PoolStart, err error) {
+	if spec.Chosen == nil || len(spec.Chosen.Among) == 0 {
+		return nil, nil
+	}
+	var script []byte
+	if hash := spec.Program.ScriptHash; hash != "" {
+		if script, err = s.cfg.Plane.Blob(ctx, hash); err != nil {
+			return nil, err
+		}
+	}
+	places, err := s.intake.Places(ctx, spec, script, nil)
+	for i := range places {
+		x := &places[i].Start
+		out = append(out, api.PoolStart{Pool: x.Pool, Start: x.Start, By: x.By, Why: x.Why})
+	}
+	return out, err
 }
 
 // explainDelegated says of a reason that is a word of another scheduler's what it means there, and

@@ -151,6 +151,12 @@ func TestWhichPool(t *testing.T) {
 			if text := strings.Join(waits, "|"); text != c.waits {
 				t.Errorf("waits: %q, want %q", text, c.waits)
 			}
+			if c.waits != "" && len(got.Chosen.Among) > 0 {
+				w, err := r.As(t, "anna").Why(t.Context(), out.ID.String())
+				if err != nil || len(w.Elsewhere) != len(got.Chosen.Among)-1 {
+					t.Errorf("the other pools of %v: %+v, %v", got.Chosen.Among, w, err)
+				}
+			}
 			if parts := strings.Join(got.Partitions, ","); c.want == "slurm-b" && parts == "main" {
 				t.Errorf("it has a partition of another pool: %s", parts)
 			}
