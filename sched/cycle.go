@@ -98,7 +98,12 @@ func (p *schedulingCycle) wakeFreed() {
 		return
 	}
 	cells := p.fleet.freedCells[:0]
+	var room [4]string // pools in which something became free
+	pools := room[:0]
 	for _, pos := range p.fleet.freed {
+		if pool := p.fleet.table.Node(int(pos)).Pool; !slices.Contains(pools, pool) {
+			pools = append(pools, pool)
+		}
 		if id := p.fleet.cells.Of(int(pos)); id >= 0 && !slices.Contains(cells, id) {
 			cells = append(cells, id)
 		}
@@ -107,7 +112,7 @@ func (p *schedulingCycle) wakeFreed() {
 	p.Core.fleet.freed = p.fleet.freed[:0]
 	var opened []*kind
 	for _, k := range p.queue.kinds {
-		if k.full && p.anyCellServes(k, cells) {
+		if k.full && k.servedBy(pools) && p.anyCellServes(k, cells) {
 			k.full = false
 			opened = append(opened, k)
 			for _, l := range k.classes {
@@ -119,6 +124,11 @@ func (p *schedulingCycle) wakeFreed() {
 	}
 	p.wakeForFlavors(func(k *kind) bool { return slices.Contains(opened, k) })
 	p.wakePlanned()
+}
+
+// servedBy reports whether one of the pools may hold a kind.
+func (k *kind) servedBy(pools []string) bool {
+	return len(k.shape.Pools) == 0 || slices.ContainsFunc(pools, k.shape.In)
 }
 
 // anyCellServes reports whether one of the cells could take part in a kind.
