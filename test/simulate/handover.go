@@ -91,7 +91,8 @@ func RunHandovers(opt Handovers) Result {
 			}
 			_ = e.Close()
 		}
-		engines.Go(func() { h.worlds[pool].Run(ctx) })
+		w := h.worlds[pool]
+		engines.Go(func() { w.Run(ctx) })
 	}
 	h.startServer()
 	for start := time.Now(); time.Since(start) < opt.For && len(h.out.Broken) == 0; {

@@ -69,7 +69,8 @@ func newSite(t *testing.T, killAt int, after bool) *site {
 			},
 			Truth: func(r engine.Report) { s.judge(pool, &r) },
 		})
-		wg.Go(func() { s.worlds[pool].Run(ctx) })
+		w := s.worlds[pool]
+		wg.Go(func() { w.Run(ctx) })
 	}
 	t.Cleanup(func() { s.stop(); cancel(); wg.Wait() })
 	s.start()
