@@ -166,6 +166,20 @@ func (h *handovers) noteTruth(pool string, r *engine.Report) {
 	h.running[r.Ref] = now
 }
 
+// noteSeen counts what happened.
+func (h *handovers) noteSeen(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.out.Seen[what]++
+}
+
+// setControl sets the control plane; nil: no server runs.
+func (h *handovers) setControl(c *control.Control) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.control = c
+}
+
 // breakRule notes what the judge found. The caller holds the lock.
 func (h *handovers) breakRule(p model.Promise, rule, format string, args ...any) {
 	h.out.Broken = append(h.out.Broken, model.Violation{Promise: p, Rule: rule, Text: fmt.Sprintf(format, args...)})
@@ -222,7 +236,7 @@ func (h *handovers) pass() {
 			return
 		}
 	}
-	h.out.Seen["a server dies"]++
+	h.noteSeen("a server dies")
 	h.stop()
 	h.startServer()
 }
@@ -240,7 +254,7 @@ func (h *handovers) disturb() {
 	case 2:
 		if far && h.control != nil {
 			_, _ = h.moves.Abort(context.Background(), job.Actor{Name: "root"}, []string{m}) // it may be too late
-			h.out.Seen["a hand-over is aborted"]++
+			h.noteSeen("a hand-over is aborted")
 		}
 	case 3, 4, 5:
 		h.submit(pool, far)
@@ -250,7 +264,7 @@ func (h *handovers) disturb() {
 			return
 		}
 		h.foreign[what] = node
-		h.out.Seen["others start work"]++
+		h.noteSeen("others start work")
 	case 8, 9, 10:
 		for _, what := range slices.Sorted(maps.Keys(h.foreign)) {
 			h.worlds[h.foreign[what][:1]].EndForeign(h.foreign[what], what)
@@ -259,14 +273,14 @@ func (h *handovers) disturb() {
 		}
 	case 11:
 		w.Silence(node)
-		h.out.Seen["an agent is silent"]++
+		h.noteSeen("an agent is silent")
 	case 12, 13:
 		w.Return(node)
 	case 14:
 		_ = w.Arrive() // nobody hears the answers
 	case 15:
 		w.Drain(node, "new fan")
-		h.out.Seen["an administrator drains"]++
+		h.noteSeen("an administrator drains")
 	case 16, 17:
 		w.Drain(node, "")
 	case 18:
@@ -302,7 +316,7 @@ func (h *handovers) moveMachine(m string, now bool) {
 	}
 	out, err := h.moves.Move(context.Background(), job.Actor{Name: "root"}, controller.Request{Nodes: []string{m}, To: to, Requeue: now, Deadline: 3 * time.Minute})
 	if err == nil && out[0].Err == nil {
-		h.out.Seen["a hand-over begins"]++
+		h.noteSeen("a hand-over begins")
 	}
 }
 
@@ -382,12 +396,11 @@ func (h *handovers) startServer() {
 	c, err := control.Open(context.Background(), cfg)
 	if err != nil { // it died on the way, or no engine answered
 		closeEngines()
-		h.stop, h.control = func() {}, nil
+		h.stop = func() {}
+		h.setControl(nil)
 		return
 	}
-	h.mu.Lock()
-	h.control = c
-	h.mu.Unlock()
+	h.setControl(c)
 	h.moves = controller.New(controller.Config{Plane: controller.NewPlane(c)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
