@@ -11,7 +11,9 @@
 //
 // Guarantees: Fence returns nil only once slurmctld shows the fence. Empty counts what slurmctld lists after it
 // was seen to show the fence: a job is over for it only when the node's slurmd has said that its epilog has ended.
-// It does not see processes: nothing of ours can be run on a drained node.
+// It does not see processes: nothing of ours can be run on a drained node. Where Slurm itself drained the node because
+// it could not clean up after a job, the node is not known to be empty; slurmctld does not say that of its own failed
+// prologs and epilogs where a node was drained before.
 package nodefence
 
 import (
@@ -208,6 +210,9 @@ func (f *Fencer) Empty(ctx context.Context, node string) (c engine.NodeContents,
 	if len(c.Work) == 0 && (strings.Contains(state, "completing") || strings.HasPrefix(state, "comp")) {
 		c.Work = append(c.Work, engine.NodeWork{Kind: "allocation", Name: "a job whose epilog has not ended"})
 	}
+	if why := leftBehind(n, m); why != "" {
+		c.Unknown = append(c.Unknown, why)
+	}
 	switch {
 	case n.Down:
 		c.Unknown = append(c.Unknown, fmt.Sprintf("slurmd of node %s does not answer: Slurm has it as %s", node, cmp.Or(strings.TrimSpace(n.State+" "+n.Reason), "unknown")))
@@ -215,6 +220,24 @@ func (f *Fencer) Empty(ctx context.Context, node string) (c engine.NodeContents,
 		c.Unknown = append(c.Unknown, fmt.Sprintf("Slurm counts %d CPUs of node %s as in use, and lists no job on it", n.UsedCPUs, node))
 	}
 	return c, nil
+}
+
+// failedCleanups begin the reasons with which slurmd and slurmctld drain a node on which something of a job may be
+// left, though Slurm has the job as ended; in lower case.
+var failedCleanups = []string{
+	"kill task failed", "job step not running", "job not running", // slurmstepd gave up on processes it cannot kill
+	"prolog error", "epilog error", "prolog/epilog failure", "batch job complete failure", "duplicate jobid",
+}
+
+// leftBehind says that what has drained a node leaves open whether anything of an ended job is there; empty: it does
+// not.
+func leftBehind(n *site.Node, m Mark) string {
+	reason := strings.ToLower(strings.TrimSpace(n.Reason))
+	if !m.Drained || !slices.ContainsFunc(failedCleanups, func(begin string) bool { return strings.HasPrefix(reason, begin) }) {
+		return ""
+	}
+	return fmt.Sprintf("Slurm drained node %s because of %q: processes of a job that has ended may be left there; once none are: "+
+		"scontrol update nodename=%s state=drain reason=checked", n.Name, strings.TrimSpace(n.Reason), n.Name)
 }
 
 // drainedBy is what closes a node beside our fence, in Slurm's words; empty: nothing.
