@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
@@ -36,18 +37,13 @@ func (c *Checker) checkDevices(ctx context.Context, n *fleet.Node) []fleet.Check
 	if len(there) == 0 {
 		return []fleet.CheckResult{{Verdict: fleet.Passed, Text: "there are no devices to look at"}}
 	}
-	var report probe.Report
-	var failed error
-	if nvidia {
-		report, failed = c.cfg.Machine.GPUs(ctx)
-	}
-	xids, xidErr := c.recentXids(nvidia)
+	seen := c.askDevices(ctx, there, nvidia)
 	out := make([]fleet.CheckResult, 0, len(there))
 	for i := range there {
 		d := &there[i]
-		v, text := c.judgeDevice(d, &report, failed, xids)
-		if v == fleet.Passed && isNVIDIA(d) && xidErr != nil {
-			text += "; XIDs were not looked at: " + xidErr.Error()
+		v, text := c.judgeDevice(d, seen, i)
+		if v == fleet.Passed && isNVIDIA(d) && seen.xidErr != nil {
+			text += "; XIDs were not looked at: " + c.lateText("the kernel's log", seen.xidErr)
 		}
 		out = append(out, fleet.CheckResult{Device: &d.Index, UUID: d.UUID, Verdict: v, Text: text})
 	}
@@ -58,25 +54,54 @@ func isNVIDIA(d *fleet.Device) bool {
 	return strings.HasPrefix(d.UUID, "GPU-") && d.Kind == "gpu" || strings.HasPrefix(d.UUID, "MIG-")
 }
 
-func (c *Checker) recentXids(nvidia bool) ([]Xid, error) {
-	if !nvidia {
-		return nil, nil
-	}
-	return c.cfg.Machine.Xids(c.cfg.Machine.Now().Add(-xidAge))
+// devicesSeen is what the machine says of devices.
+type devicesSeen struct {
+	report  probe.Report
+	failed  error // there is no report
+	xids    []Xid
+	xidErr  error
+	headers [][]byte // of each device with a bus
+	busErrs []error
 }
 
-// judgeDevice is the first thing that is wrong with a device.
-func (c *Checker) judgeDevice(d *fleet.Device, report *probe.Report, failed error, xids []Xid) (fleet.Verdict, string) {
+// askDevices asks for all at the same time: what gives no answer takes no time from the others.
+func (c *Checker) askDevices(ctx context.Context, there []fleet.Device, nvidia bool) *devicesSeen {
+	seen := &devicesSeen{headers: make([][]byte, len(there)), busErrs: make([]error, len(there))}
+	var running sync.WaitGroup
+	if nvidia {
+		running.Go(func() {
+			seen.report, seen.failed = callOnce(ctx, &c.stuck, "gpus", func() (probe.Report, error) { return c.cfg.Machine.GPUs(ctx) })
+		})
+		running.Go(func() {
+			seen.xids, seen.xidErr = callOnce(ctx, &c.stuck, "xids", func() ([]Xid, error) { return c.cfg.Machine.Xids(c.cfg.Machine.Now().Add(-xidAge)) })
+		})
+	}
+	for i := range there {
+		if bus := there[i].Bus; bus != "" {
+			running.Go(func() {
+				seen.headers[i], seen.busErrs[i] = callOnce(ctx, &c.stuck, "bus "+bus, func() ([]byte, error) { return c.cfg.Machine.Bus(bus) })
+			})
+		}
+	}
+	running.Wait()
+	return seen
+}
+
+// judgeDevice is the first thing that is wrong with a device, the i-th of those that were asked.
+func (c *Checker) judgeDevice(d *fleet.Device, seen *devicesSeen, i int) (fleet.Verdict, string) {
+	report, failed := &seen.report, seen.failed
 	if d.Bus != "" {
-		head, err := c.cfg.Machine.Bus(d.Bus)
+		head, err := seen.headers[i], seen.busErrs[i]
 		switch {
+		case errors.Is(err, errLate):
+			return fleet.Failed, c.lateText("PCI device "+d.Bus, err)
 		case errors.Is(err, fs.ErrNotExist):
 			return fleet.Failed, "PCI device " + d.Bus + " is gone"
 		case err == nil && len(head) > 1 && head[0] == 0xff && head[1] == 0xff:
 			return fleet.Failed, "PCI device " + d.Bus + " does not answer: it has fallen off the bus"
 		}
 	}
-	for _, x := range slices.Backward(xids) {
+	for _, x := range slices.Backward(seen.xids) {
 		if d.Bus != "" && sameBus(x.Bus, d.Bus) && slices.Contains(hardwareXids, x.Code) {
 			return fleet.Failed, fmt.Sprintf("XID %d at %s: %s", x.Code, x.At.UTC().Format("15:04:05Z"), x.Text)
 		}
@@ -85,6 +110,8 @@ func (c *Checker) judgeDevice(d *fleet.Device, report *probe.Report, failed erro
 		return fleet.Passed, "it is on the bus"
 	}
 	switch {
+	case errors.Is(failed, errLate):
+		return fleet.Failed, c.lateText("the driver", failed)
 	case failed != nil:
 		return fleet.Failed, "the driver gives no answer: " + shortText(failed.Error())
 	case report.Error != nil && (report.Error.Kind == probe.NoDriver || report.Error.Kind == probe.Failed):
@@ -181,18 +208,19 @@ func sameBus(a, b string) bool {
 }
 
 // parseXid reads a record of the kernel's log: "6,339,5140900,-;NVRM: Xid (PCI:0000:17:00): 79, pid=…". Its
-// time counts in microseconds since the machine began.
+// time counts in microseconds since the machine began. A record that only holds such words is none: the
+// kernel writes the names of programs and files, which are any user's, and programs write records too.
 func parseXid(record string, booted time.Time) (Xid, bool) {
 	head, text, ok := strings.Cut(record, ";")
 	if !ok {
 		return Xid{}, false
 	}
-	_, rest, ok := strings.Cut(text, "NVRM: Xid (PCI:")
+	rest, ok := strings.CutPrefix(text, "NVRM: Xid (PCI:")
 	if !ok {
 		return Xid{}, false
 	}
 	bus, rest, ok := strings.Cut(rest, "): ")
-	if !ok {
+	if !ok || !isBus(bus) {
 		return Xid{}, false
 	}
 	number, _, _ := strings.Cut(rest, ",")
@@ -201,6 +229,9 @@ func parseXid(record string, booted time.Time) (Xid, bool) {
 	if err != nil || len(fields) < 3 {
 		return Xid{}, false
 	}
+	if level, err := strconv.ParseUint(fields[0], 10, 32); err != nil || level > 7 {
+		return Xid{}, false // above 7 it names a facility that is not the kernel
+	}
 	micros, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
 		return Xid{}, false
@@ -208,3 +239,15 @@ func parseXid(record string, booted time.Time) (Xid, bool) {
 	line, _, _ := strings.Cut(rest, "\n")
 	return Xid{At: booted.Add(time.Duration(micros) * time.Microsecond), Bus: bus, Code: code, Text: shortText(line)}, true
 }
+
+// isBus reports whether text is a PCI address as the driver writes it: 0000:17:00, or with a function.
+func isBus(text string) bool {
+	address, function, more := strings.Cut(text, ".")
+	if more && (len(function) != 1 || !isHex(function)) {
+		return false
+	}
+	parts := strings.Split(address, ":")
+	return len(parts) == 3 && (len(parts[0]) == 4 || len(parts[0]) == 8) && len(parts[1]) == 2 && len(parts[2]) == 2 && isHex(strings.Join(parts, ""))
+}
+
+func isHex(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }

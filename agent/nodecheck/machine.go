@@ -3,6 +3,7 @@ package nodecheck
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
@@ -22,7 +23,9 @@ type Machine struct {
 	Bus func(address string) ([]byte, error)
 	// Xids lists what the kernel's log says of faults of NVIDIA's devices since a time.
 	Xids func(since time.Time) ([]Xid, error)
-	Now  func() time.Time
+	// Run runs a program of the site to its end.
+	Run func(*exec.Cmd) error
+	Now func() time.Time
 }
 
 // Space is what a file system has left.
@@ -55,11 +58,15 @@ type Xid struct {
 
 func sizeText(n int64) string { return resource.FormatBytes(resource.Amount(n)) }
 
-func (c *Checker) checkDisk(k *Check, path string) fleet.CheckResult {
-	s, err := c.cfg.Machine.Space(path)
+func (c *Checker) spaceOf(ctx context.Context, path string) (Space, error) {
+	return callOnce(ctx, &c.stuck, "space "+path, func() (Space, error) { return c.cfg.Machine.Space(path) })
+}
+
+func (c *Checker) checkDisk(ctx context.Context, k *Check, path string) fleet.CheckResult {
+	s, err := c.spaceOf(ctx, path)
 	switch {
 	case err != nil:
-		return fleet.CheckResult{Verdict: fleet.Failed, Text: err.Error()}
+		return fleet.CheckResult{Verdict: fleet.Failed, Text: c.lateText(path, err)}
 	case s.ReadOnly:
 		return fleet.CheckResult{Verdict: fleet.Failed, Text: path + " is read-only"}
 	case s.Free < k.Free:
@@ -70,23 +77,24 @@ func (c *Checker) checkDisk(k *Check, path string) fleet.CheckResult {
 	return fleet.CheckResult{Verdict: fleet.Passed, Text: fmt.Sprintf("%s has %s free", path, sizeText(s.Free))}
 }
 
-func (c *Checker) checkMount(_ *Check, path string) fleet.CheckResult {
-	switch mounted, err := c.cfg.Machine.Mounted(path); {
+func (c *Checker) checkMount(ctx context.Context, _ *Check, path string) fleet.CheckResult {
+	mounted, err := callOnce(ctx, &c.stuck, "mounted "+path, func() (bool, error) { return c.cfg.Machine.Mounted(path) })
+	switch {
 	case err != nil:
-		return fleet.CheckResult{Verdict: fleet.Failed, Text: err.Error()}
+		return fleet.CheckResult{Verdict: fleet.Failed, Text: c.lateText(path, err)}
 	case !mounted:
 		return fleet.CheckResult{Verdict: fleet.Failed, Text: "nothing is mounted at " + path}
 	}
-	if _, err := c.cfg.Machine.Space(path); err != nil {
-		return fleet.CheckResult{Verdict: fleet.Failed, Text: err.Error()}
+	if _, err := c.spaceOf(ctx, path); err != nil {
+		return fleet.CheckResult{Verdict: fleet.Failed, Text: c.lateText(path, err)}
 	}
 	return fleet.CheckResult{Verdict: fleet.Passed, Text: path + " is mounted and answers"}
 }
 
-func (c *Checker) checkMemory(k *Check) fleet.CheckResult {
-	switch m, err := c.cfg.Machine.Memory(); {
+func (c *Checker) checkMemory(ctx context.Context, k *Check) fleet.CheckResult {
+	switch m, err := callOnce(ctx, &c.stuck, "memory", c.cfg.Machine.Memory); {
 	case err != nil:
-		return fleet.CheckResult{Verdict: fleet.Unsure, Text: err.Error()}
+		return fleet.CheckResult{Verdict: fleet.Unsure, Text: c.lateText("the state of the memory", err)}
 	case m.Uncorrectable > 0:
 		return fleet.CheckResult{Verdict: fleet.Failed, Text: fmt.Sprintf("%d uncorrectable errors of the main memory since the machine began", m.Uncorrectable)}
 	case m.Available < k.Free:
@@ -96,10 +104,10 @@ func (c *Checker) checkMemory(k *Check) fleet.CheckResult {
 	}
 }
 
-func (c *Checker) checkClock(k *Check) fleet.CheckResult {
-	switch s, err := c.cfg.Machine.Clock(); {
+func (c *Checker) checkClock(ctx context.Context, k *Check) fleet.CheckResult {
+	switch s, err := callOnce(ctx, &c.stuck, "clock", c.cfg.Machine.Clock); {
 	case err != nil:
-		return fleet.CheckResult{Verdict: fleet.Unsure, Text: err.Error()}
+		return fleet.CheckResult{Verdict: fleet.Unsure, Text: c.lateText("the state of the clock", err)}
 	case !s.Synchronized:
 		return fleet.CheckResult{Verdict: fleet.Failed, Text: "the clock is not synchronized: no time service keeps it"}
 	case k.Within > 0 && s.Error > k.Within:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ func (m *Machine) setDefaults() {
 	}
 	if m.Xids == nil {
 		m.Xids = readXids
+	}
+	if m.Run == nil {
+		m.Run = (*exec.Cmd).Run
 	}
 	if m.Now == nil {
 		m.Now = time.Now

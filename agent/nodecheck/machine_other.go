@@ -5,6 +5,7 @@ package nodecheck
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
@@ -36,6 +37,9 @@ func (m *Machine) setDefaults() {
 	}
 	if m.Xids == nil {
 		m.Xids = func(time.Time) ([]Xid, error) { return nil, errNotHere }
+	}
+	if m.Run == nil {
+		m.Run = (*exec.Cmd).Run
 	}
 	if m.Now == nil {
 		m.Now = time.Now

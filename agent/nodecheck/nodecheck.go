@@ -6,7 +6,9 @@
 // A Checker has a list of checks. Check runs them all at once, each with a deadline, and returns what
 // each of them says of the node, or of one of its devices. A check that is told to warn says so
 // where it would fail. What could not be looked at is Unsure, which is no evidence against the node;
-// a program or a mount that gives no answer in time has failed, since a job would wait there too.
+// a program, a mount or a driver that gives no answer in time has failed, since a job would wait there too.
+// Nothing waits for one that the kernel does not return from: it is asked anew when it has returned, and
+// checks of several nodes that ask the same at the same time share the answer.
 //
 // A program of the site gets the node's name as its argument and COX_NODE, COX_POOL and COX_NODE_DEVICES
 // (indexes with commas). Exit 0 means that the node is well. After any other exit, lines "device N: TEXT"
@@ -22,6 +24,7 @@ package nodecheck
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +78,7 @@ type Checker struct {
 func New(cfg Config) *Checker {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Machine.setDefaults()
-	return &Checker{cfg: cfg, stuck: stuckCalls{calls: map[string]bool{}}}
+	return &Checker{cfg: cfg, stuck: stuckCalls{calls: map[string]*sharedCall{}}}
 }
 
 // CheckNode runs every check on a node. The results are in the order of the checks, those of devices by
@@ -103,9 +106,9 @@ func (c *Checker) runCheck(ctx context.Context, k *Check, n *fleet.Node) (out []
 	case Mounts:
 		out = c.eachPath(ctx, k, c.checkMount)
 	case Memory:
-		out = []fleet.CheckResult{c.checkMemory(k)}
+		out = []fleet.CheckResult{c.checkMemory(ctx, k)}
 	case Clock:
-		out = []fleet.CheckResult{c.checkClock(k)}
+		out = []fleet.CheckResult{c.checkClock(ctx, k)}
 	case Devices:
 		out = c.checkDevices(ctx, n)
 	case Script:
@@ -122,13 +125,16 @@ func (c *Checker) runCheck(ctx context.Context, k *Check, n *fleet.Node) (out []
 }
 
 // eachPath is the worst of what a look at each path of a check says.
-func (c *Checker) eachPath(ctx context.Context, k *Check, look func(k *Check, path string) fleet.CheckResult) []fleet.CheckResult {
+func (c *Checker) eachPath(ctx context.Context, k *Check, look func(ctx context.Context, k *Check, path string) fleet.CheckResult) []fleet.CheckResult {
+	found := make([]fleet.CheckResult, len(k.Paths))
+	var running sync.WaitGroup
+	for i, path := range k.Paths {
+		running.Go(func() { found[i] = look(ctx, k, path) })
+	}
+	running.Wait()
 	worst := fleet.CheckResult{Verdict: fleet.Passed}
 	var texts []string
-	for _, path := range k.Paths {
-		r := c.stuck.call(ctx, k.Kind+" "+path, func() fleet.CheckResult { return look(k, path) }, func() fleet.CheckResult {
-			return fleet.CheckResult{Verdict: fleet.Failed, Text: fmt.Sprintf("%s gives no answer within %s", path, c.cfg.Timeout)}
-		})
+	for _, r := range found {
 		switch {
 		case severity(r.Verdict) > severity(worst.Verdict):
 			worst, texts = r, []string{r.Text}
@@ -145,33 +151,65 @@ func severity(v fleet.Verdict) int {
 }
 
 // stuckCalls bounds the calls that the kernel does not return from, as one of a network file system whose
-// server is gone: one for each name at a time.
+// server is gone: one of each name at a time.
 type stuckCalls struct {
 	mu    sync.Mutex
-	calls map[string]bool
+	calls map[string]*sharedCall
 }
 
-// call runs f, or late once ctx has ended first or an earlier call of the name has not returned yet.
-func (s *stuckCalls) call(ctx context.Context, name string, f, late func() fleet.CheckResult) fleet.CheckResult {
+// sharedCall is a call that has not returned.
+type sharedCall struct {
+	done  chan struct{}
+	value any
+	err   error
+}
+
+// errLate is the error of a call that has not returned in time.
+var errLate = errors.New("it gives no answer")
+
+// callOnce returns what f does, or errLate once ctx has ended. While an earlier call of the name has not
+// returned, its answer is taken; its error is not, since it began earlier: f is called then.
+func callOnce[T any](ctx context.Context, s *stuckCalls, name string, f func() (T, error)) (T, error) {
+	for {
+		call, first := s.joinCall(name)
+		if first {
+			go func() {
+				v, err := f()
+				call.value, call.err = v, err
+				s.mu.Lock()
+				delete(s.calls, name)
+				s.mu.Unlock()
+				close(call.done)
+			}()
+		}
+		select {
+		case <-call.done:
+		case <-ctx.Done():
+			var none T
+			return none, errLate
+		}
+		if v, ok := call.value.(T); ok && (first || call.err == nil) {
+			return v, call.err
+		}
+	}
+}
+
+// joinCall is the call of a name that has not returned, or a first one.
+func (s *stuckCalls) joinCall(name string) (call *sharedCall, first bool) {
 	s.mu.Lock()
-	if s.calls[name] {
-		s.mu.Unlock()
-		return late()
+	defer s.mu.Unlock()
+	if call = s.calls[name]; call != nil {
+		return call, false
 	}
-	s.calls[name] = true
-	s.mu.Unlock()
-	done := make(chan fleet.CheckResult, 1)
-	go func() {
-		r := f()
-		s.mu.Lock()
-		delete(s.calls, name)
-		s.mu.Unlock()
-		done <- r
-	}()
-	select {
-	case r := <-done:
-		return r
-	case <-ctx.Done():
-		return late()
+	call = &sharedCall{done: make(chan struct{})}
+	s.calls[name] = call
+	return call, true
+}
+
+// lateText is an error of callOnce, about what was asked.
+func (c *Checker) lateText(what string, err error) string {
+	if errors.Is(err, errLate) {
+		return fmt.Sprintf("%s gives no answer within %s", what, c.cfg.Timeout)
 	}
+	return err.Error()
 }

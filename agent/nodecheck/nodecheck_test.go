@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,6 +122,128 @@ func TestAPathThatDoesNotAnswer(t *testing.T) {
 	}
 	if len(calls) > 1 {
 		t.Errorf("%d calls wait", len(calls))
+	}
+}
+
+// Nodes of one machine that ask for a path at the same time share the answer. A check of the same path with
+// other terms judges it by its own.
+//
+// Seen to fail with a node that is late as soon as another one asks.
+func TestNodesShareAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		c := nodecheck.New(nodecheck.Config{
+			Timeout: time.Minute,
+			Checks:  []nodecheck.Check{{Kind: nodecheck.Disk, Fence: true, Paths: []string{"/scratch"}, Free: 1}, {Kind: nodecheck.Disk, Name: "more", Fence: true, Paths: []string{"/scratch"}, Free: 1 << 40}},
+			Machine: nodecheck.Machine{Space: func(string) (nodecheck.Space, error) {
+				calls++
+				time.Sleep(time.Second)
+				return nodecheck.Space{Free: 1 << 30, Inodes: -1}, nil
+			}},
+		})
+		var running sync.WaitGroup
+		for _, name := range []string{"v1", "v2", "v3"} {
+			running.Go(func() {
+				got, err := c.CheckNode(t.Context(), fleet.Node{Name: name})
+				if err != nil || got[0].Verdict != fleet.Passed || got[1].Verdict != fleet.Failed {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			})
+		}
+		running.Wait()
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// An error of a call that another check began, as one whose time was up before, is no answer.
+//
+// Seen to fail with errors shared as answers are.
+func TestErrorsAreNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		gpu := fleet.Device{Index: 0, Kind: "gpu", UUID: "GPU-1"}
+		c := nodecheck.New(nodecheck.Config{
+			Timeout: time.Minute, Checks: []nodecheck.Check{{Kind: nodecheck.Devices, Fence: true}},
+			Machine: nodecheck.Machine{
+				Xids: func(time.Time) ([]nodecheck.Xid, error) { return nil, nil },
+				GPUs: func(ctx context.Context) (probe.Report, error) {
+					if calls++; calls == 1 {
+						<-ctx.Done()
+						return probe.Report{}, ctx.Err()
+					}
+					return probe.Report{GPUs: []probe.GPU{{UUID: "GPU-1"}}}, nil
+				},
+			},
+		})
+		var running sync.WaitGroup
+		running.Go(func() {
+			if got, err := c.CheckNode(t.Context(), fleet.Node{Name: "v1", Devices: []fleet.Device{gpu}}); err != nil || got[0].Verdict != fleet.Failed {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+		time.Sleep(time.Second)
+		if got, err := c.CheckNode(t.Context(), fleet.Node{Name: "v2", Devices: []fleet.Device{gpu}}); err != nil || got[0].Verdict != fleet.Passed {
+			t.Errorf("%+v, %v", got, err)
+		}
+		running.Wait()
+	})
+}
+
+// Whatever the kernel does not return from holds up no check, and the same is not asked a second time.
+//
+// Seen to fail with each of these called without callOnce.
+func TestWhatHangs(t *testing.T) {
+	gpu := fleet.Device{Index: 0, Kind: "gpu", UUID: "GPU-1", Bus: "0000:17:00.0"}
+	for name, want := range map[string]string{
+		"script": "fail: /bin/own has not ended within 1m0s",
+		"gpus":   "fail: the driver gives no answer within 1m0s",
+		"bus":    "fail: PCI device 0000:17:00.0 gives no answer within 1m0s",
+		"xids":   "pass: it answers; XIDs were not looked at: the kernel's log gives no answer within 1m0s",
+		"memory": "unknown: the state of the memory gives no answer within 1m0s",
+		"clock":  "unknown: the state of the clock gives no answer within 1m0s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stuck := make(chan struct{})
+				defer close(stuck)
+				var calls atomic.Int32
+				hang := func(what string) {
+					if what == name {
+						calls.Add(1)
+						<-stuck
+					}
+				}
+				kind := name
+				if name == "gpus" || name == "bus" || name == "xids" {
+					kind = nodecheck.Devices
+				}
+				c := nodecheck.New(nodecheck.Config{
+					Timeout: time.Minute, Checks: []nodecheck.Check{{Kind: kind, Fence: true, Run: []string{"/bin/own"}}},
+					Machine: nodecheck.Machine{
+						Run: func(*exec.Cmd) error { hang("script"); return nil },
+						GPUs: func(context.Context) (probe.Report, error) {
+							hang("gpus")
+							return probe.Report{GPUs: []probe.GPU{{UUID: "GPU-1"}}}, nil
+						},
+						Bus:    func(string) ([]byte, error) { hang("bus"); return []byte{1, 2}, nil },
+						Xids:   func(time.Time) ([]nodecheck.Xid, error) { hang("xids"); return nil, nil },
+						Memory: func() (nodecheck.MemoryState, error) { hang("memory"); return nodecheck.MemoryState{}, nil },
+						Clock:  func() (nodecheck.ClockState, error) { hang("clock"); return nodecheck.ClockState{}, nil },
+					},
+				})
+				for range 2 {
+					got, err := c.CheckNode(t.Context(), fleet.Node{Name: "v1", Devices: []fleet.Device{gpu}})
+					if err != nil || len(got) != 1 || string(got[0].Verdict)+": "+got[0].Text != want {
+						t.Errorf("%+v, %v", got, err)
+					}
+				}
+				if n := calls.Load(); n != 1 {
+					t.Errorf("%d calls wait", n)
+				}
+			})
+		})
 	}
 }
 

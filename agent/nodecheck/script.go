@@ -23,8 +23,24 @@ const (
 	mostText   = 300      // bytes of one result
 )
 
-// runScript runs a program of the site.
+// killTime is how long a program may take to be gone after it was killed.
+const killTime = 2 * time.Second
+
+// runScript runs a program of the site, or gives it up if it cannot even be killed.
 func (c *Checker) runScript(ctx context.Context, k *Check, n *fleet.Node) []fleet.CheckResult {
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(killTime, giveUp) })()
+	name := strings.Join(append([]string{"script", n.Pool, n.Name, k.Name}, k.Run...), "\x00")
+	out, err := callOnce(patient, &c.stuck, name, func() ([]fleet.CheckResult, error) { return c.runProgram(ctx, k, n) })
+	if err != nil {
+		return []fleet.CheckResult{{Verdict: fleet.Failed, Text: fmt.Sprintf("%s has not ended within %s", k.Run[0], c.cfg.Timeout)}}
+	}
+	return out
+}
+
+// runProgram runs a program of the site. An error: it did not end in time.
+func (c *Checker) runProgram(ctx context.Context, k *Check, n *fleet.Node) ([]fleet.CheckResult, error) {
 	cmd := exec.CommandContext(ctx, k.Run[0], append(slices.Clone(k.Run[1:]), n.Name)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "COX_NODE="+n.Name, "COX_POOL="+n.Pool, "COX_NODE_DEVICES="+deviceList(n))
 	cmd.Dir = "/"
@@ -33,20 +49,20 @@ func (c *Checker) runScript(ctx context.Context, k *Check, n *fleet.Node) []flee
 	cmd.WaitDelay = time.Second
 	var out keptOutput
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	err := c.cfg.Machine.Run(cmd)
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it has left behind
 	}
 	var exit *exec.ExitError
 	switch {
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return []fleet.CheckResult{{Verdict: fleet.Failed, Text: fmt.Sprintf("%s has not ended within %s", k.Run[0], c.cfg.Timeout)}}
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
-		return []fleet.CheckResult{{Verdict: fleet.Passed, Text: out.firstLine()}}
+		return []fleet.CheckResult{{Verdict: fleet.Passed, Text: out.firstLine()}}, nil
 	case errors.As(err, &exit):
-		return scriptFindings(n, &out, exit)
+		return scriptFindings(n, &out, exit), nil
 	}
-	return []fleet.CheckResult{{Verdict: fleet.Unsure, Text: fmt.Sprintf("%s cannot be run: %v", k.Run[0], err)}}
+	return []fleet.CheckResult{{Verdict: fleet.Unsure, Text: fmt.Sprintf("%s cannot be run: %v", k.Run[0], err)}}, nil
 }
 
 func deviceList(n *fleet.Node) string {
