@@ -38,10 +38,16 @@ func (p controlPlane) Machines(ctx context.Context) ([]Machine, error) {
 			spread[views[i].Nodes[k].Key()]++
 		}
 	}
+	var unheard []string
+	for _, v := range p.Control.Pools() {
+		if !v.Gone && !v.Answered {
+			unheard = append(unheard, v.Name)
+		}
+	}
 	out := make([]Machine, len(views))
 	for i := range views {
 		v := &views[i]
-		out[i] = Machine{Owner: v.Owner}
+		out[i] = Machine{Owner: v.Owner, Unheard: unheard}
 		for k := range v.Nodes {
 			n := &v.Nodes[k]
 			out[i].Nodes = append(out[i].Nodes, MachineNode{

@@ -300,3 +300,38 @@ func TestReplica(t *testing.T) {
 		s.check()
 	})
 }
+
+// TestFenceAwayBeforeCheck: the new pool has the machine and its node is not up yet. Somebody removes the old pool's
+// fence past us, and work of others begins there: no job of the new pool starts until that has ended and the fence
+// stands.
+//
+// Seen to fail without the proof of other pools before the check.
+func TestFenceAwayBeforeCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		s.worlds["b"].Drain("b1", "new fan")
+		s.move(controller.Request{Nodes: []string{"a1"}, To: "b"})
+		s.until("it waits for the administrator", func() bool { return strings.Contains(s.owner("m1").Waits, "draining (new fan)") })
+		id := s.submit("b", onNode("b1"))
+		old := s.control.EngineOf("a").(engine.NodeFencer)
+		if err := old.Unfence(t.Context(), "a1", engine.NodeFence{Epoch: s.owner("m1").Epoch}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.worlds["a"].StartForeign("a1", engine.NodeWork{Kind: "step", Name: "7.0", Owner: "bob"}, false); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it waits for that work", func() bool { return s.owner("m1").Waits == "step 7.0 of bob on a1" })
+		s.worlds["b"].Drain("b1", "")
+		for range 600 {
+			s.live()
+			if o := s.owner("m1"); o.Step != fleet.StepAdmit || s.state(id) != job.Pending {
+				t.Fatalf("beside the work of others: %+v, and the job is %s", o, s.state(id))
+			}
+		}
+		s.worlds["a"].EndForeign("a1", "7.0")
+		s.until("the job runs", func() bool { return s.state(id) == job.Running })
+		if c, err := old.Empty(t.Context(), "a1"); err != nil || c.Fence == nil {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}

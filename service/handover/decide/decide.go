@@ -40,6 +40,8 @@ type Input struct {
 	Owner fleet.MachineOwner
 	Sides []Side // the pools that are configured and have, or had, a node on the machine
 	Work  []Work // what the ledger holds on the machine
+	// Unheard are configured pools of which this process does not know the nodes yet: their engines have not answered.
+	Unheard []string
 }
 
 // Side is a pool of the machine, with what this process has heard of it.
@@ -129,8 +131,7 @@ type plan struct {
 func Decide(in *Input) Output {
 	p := &plan{in: in, o: in.Owner}
 	switch {
-	case !p.o.Moving():
-		p.keepMarks()
+	case p.keepMarks(), !p.o.Moving():
 	case p.o.Back:
 		p.walkBack()
 	case p.isLate():
@@ -452,8 +453,18 @@ func (p *plan) admitNew() {
 	next.Pool, next.Last, next.Fenced = p.o.Next, p.o.Pool, true
 }
 
-// checkNew opens the nodes of the new pool, and waits until they are up.
+// checkNew opens the nodes of the new pool, and waits until they are up. That may take hours, and somebody may
+// remove a fence of ours in the meantime: so each other pool's nodes are proved closed and empty to the end.
 func (p *plan) checkNew() {
+	for i := range p.in.Sides {
+		if s := &p.in.Sides[i]; s.Pool != p.o.Pool && s.Fences && !planted.AdmitUnproved && !p.askProof(s) {
+			return
+		}
+	}
+	if slices.Contains(p.in.Unheard, p.o.Last) {
+		p.waitFor(p.in.Now.Add(p.askPause()), "pool %s to report which nodes it has: it must have nothing on machine %s", p.o.Last, p.o.Machine)
+		return
+	}
 	s := p.needSide(p.o.Pool)
 	if s == nil {
 		return
@@ -463,6 +474,7 @@ func (p *plan) checkNew() {
 		switch {
 		case s.Fences && !n.isOpened(p.o.Epoch):
 			p.askEngine(Unfence, s.Pool, n, "")
+		case s.Fences && p.keepMark(s, n, true): // a call of before the admission that has arrived since
 		case n.Trouble != "" && p.in.Now.Before(n.Tried.Add(p.askPause())):
 			p.waitFor(n.Tried.Add(p.askPause()), "the engine of pool %s to report node %s: %s", s.Pool, n.Name, n.Trouble)
 		case n.Listed == nil:
@@ -518,28 +530,34 @@ func (p *plan) walkBack() {
 }
 
 // keepMarks keeps our fence off the owner's nodes, and on those of other pools where a hand-over or an
-// administrator has asked for that.
-func (p *plan) keepMarks() {
+// administrator has asked for that. It reports whether an engine has to be called. Of a machine that is handed
+// over, it keeps those of pools that do not own it; from the admission on, the steps do that with a proof.
+func (p *plan) keepMarks() bool {
+	if p.o.Moving() && p.o.Step.Reached(fleet.StepAdmit) {
+		return false
+	}
 	for i := range p.in.Sides {
 		s := &p.in.Sides[i]
 		owns := s.Pool == p.o.Pool
-		if !s.Fences || !owns && !p.o.Fenced {
+		if !s.Fences || !owns && !p.o.Fenced || owns && p.o.Moving() {
 			continue
 		}
 		for k := range s.Nodes {
-			if p.keepMark(s, &s.Nodes[k], owns); p.out.Call != nil {
-				return
+			if p.keepMark(s, &s.Nodes[k], owns) {
+				return true
 			}
 		}
 	}
+	return false
 }
 
-// keepMark mends our fence of a node. What was called a moment ago the pool may not have reported yet.
-func (p *plan) keepMark(s *Side, n *Node, owns bool) {
+// keepMark mends our fence of a node, and reports whether its engine has to be called for that. What was called a
+// moment ago the pool may not have reported yet.
+func (p *plan) keepMark(s *Side, n *Node, owns bool) bool {
 	verb, reason := Unfence, ""
 	switch {
 	case n.State == "", n.Fence > p.o.Epoch, owns == (n.Fence == 0):
-		return
+		return false
 	case !owns:
 		verb, reason = Fence, fmt.Sprintf("machine %s is of pool %s", p.o.Machine, p.o.Pool)
 	}
@@ -554,7 +572,8 @@ func (p *plan) keepMark(s *Side, n *Node, owns bool) {
 		if p.out.Next.IsZero() || again.Before(p.out.Next) {
 			p.out.Next = again
 		}
-		return
+		return false
 	}
 	p.out.Call = &Call{Verb: verb, Pool: s.Pool, Node: n.Name, Mark: p.markOf(reason)}
+	return true
 }

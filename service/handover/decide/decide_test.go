@@ -20,10 +20,14 @@ func input(step fleet.HandoverStep) *decide.Input {
 	if step == fleet.StepAdmit || step == fleet.StepCheck {
 		o.Pool, o.Last = "b", "a"
 	}
-	return &decide.Input{Now: now, Owner: o, Sides: []decide.Side{
+	in := &decide.Input{Now: now, Owner: o, Sides: []decide.Side{
 		{Pool: "a", Fences: true, Nodes: []decide.Node{{Name: "a1", State: fleet.Up}}},
 		{Pool: "b", Fences: true, Nodes: []decide.Node{{Name: "b1", State: fleet.Draining}}},
 	}}
+	if step == fleet.StepAdmit {
+		looked(in, 0, engine.NodeContents{Fence: fence(7)})
+	}
+	return in
 }
 
 // looked gives the node of a pool the answer of an engine.
@@ -33,10 +37,19 @@ func looked(in *decide.Input, pool int, c engine.NodeContents) {
 	n.Contents, n.Asked = &c, now.Add(-time.Second)
 }
 
+// isUp has the new pool's node opened and up.
+func isUp(in *decide.Input) {
+	n := &in.Sides[1].Nodes[0]
+	n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Up, At: now}
+}
+
 func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epoch} }
 
 // TestSteps: what follows from each step. A call is "verb pool/node epoch", a record "step pool", "back",
 // or "ended pool" where no hand-over is under way any more.
+//
+// Seen to fail without: the proof of other pools before the check, the marks kept of those that do not own a machine
+// that moves.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -170,8 +183,8 @@ func TestSteps(t *testing.T) {
 		},
 		{name: "admitted", step: fleet.StepAdmit, want: "unfence b/b1 7"},
 		{
-			name: "admitted, and the deadline passes", step: fleet.StepAdmit, want: "unfence b/b1 7",
-			with: func(in *decide.Input) { in.Now = now.Add(2 * time.Hour) },
+			name: "admitted, and the deadline has passed", step: fleet.StepAdmit, want: "unfence b/b1 7",
+			with: func(in *decide.Input) { in.Owner.Deadline = now.Add(-time.Second) },
 		},
 		{
 			name: "admitted, and the new engine cannot fence", step: fleet.StepAdmit, want: "list b/ 0",
@@ -193,6 +206,59 @@ func TestSteps(t *testing.T) {
 			with: func(in *decide.Input) {
 				n := &in.Sides[1].Nodes[0]
 				n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Up, At: now}
+			},
+		},
+		{
+			name: "admitted, by an earlier process", step: fleet.StepAdmit, want: "empty a/a1 0",
+			with: func(in *decide.Input) { in.Sides[0].Nodes[0].Contents = nil },
+		},
+		{
+			name: "admitted, by an earlier process, and the old pool has told nothing", step: fleet.StepAdmit, waits: "pool a to report which nodes it has",
+			with: func(in *decide.Input) { in.Sides, in.Unheard = in.Sides[1:], []string{"a"} },
+		},
+		{
+			name: "admitted, and the old pool has the machine no more", step: fleet.StepAdmit, want: "unfence b/b1 7",
+			with: func(in *decide.Input) { in.Sides = in.Sides[1:] },
+		},
+		{
+			name: "up, and nobody has looked at the old pool for long", step: fleet.StepAdmit, want: "empty a/a1 0",
+			with: func(in *decide.Input) { isUp(in); in.Sides[0].Nodes[0].Asked = now.Add(-time.Minute) },
+		},
+		{
+			name: "up, and somebody removed the old pool's fence", step: fleet.StepAdmit, want: "fence a/a1 7",
+			with: func(in *decide.Input) { isUp(in); looked(in, 0, engine.NodeContents{}) },
+		},
+		{
+			name: "up, and something has begun in the old pool", step: fleet.StepAdmit, waits: "pod web-0 on a1",
+			with: func(in *decide.Input) {
+				isUp(in)
+				looked(in, 0, engine.NodeContents{Fence: fence(7), Work: []engine.NodeWork{{Kind: "pod", Name: "web-0"}}})
+			},
+		},
+		{
+			name: "up, and a third pool was not looked at", step: fleet.StepAdmit, want: "empty c/c1 0",
+			with: func(in *decide.Input) {
+				isUp(in)
+				in.Sides = append(in.Sides, decide.Side{Pool: "c", Fences: true, Nodes: []decide.Node{{Name: "c1", State: fleet.Up}}})
+			},
+		},
+		{
+			name: "opened, and fenced by a call that came late", step: fleet.StepAdmit, want: "unfence b/b1 7",
+			with: func(in *decide.Input) {
+				isUp(in)
+				n := &in.Sides[1].Nodes[0]
+				n.Fence, n.Mark.At, n.Tried, n.Listed.State = 7, now.Add(-time.Minute), now.Add(-time.Second), fleet.Draining
+			},
+		},
+		{
+			name: "somebody removed the new pool's fence before the admission", step: fleet.StepFence, want: "fence b/b1 7",
+			with: func(in *decide.Input) { in.Owner.Fenced = true },
+		},
+		{
+			name: "somebody removed a third pool's fence", step: fleet.StepAsked, want: "fence c/c1 7",
+			with: func(in *decide.Input) {
+				in.Owner.Fenced, in.Sides[1].Nodes[0].Fence = true, 6
+				in.Sides = append(in.Sides, decide.Side{Pool: "c", Fences: true, Nodes: []decide.Node{{Name: "c1", State: fleet.Up}}})
 			},
 		},
 		{name: "checked", step: fleet.StepCheck, want: "ended b"},
