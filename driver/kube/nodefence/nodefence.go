@@ -16,8 +16,8 @@
 // Guarantees. Empty counts pods that the API server lists after the fence was seen, ended ones of which a container
 // runs too, and claims of devices of the node. Pods of DaemonSets and static pods are the node's own and do not
 // count. The node is not known to be empty before its kubelet has renewed its lease since the fence was first
-// seen here, nor while its lease has not been renewed for longer than it lasts by this machine's clock, nor while
-// the node is not ready. Processes are not looked at.
+// seen here, or seen again after a time without it, nor while its lease has not been renewed for longer than it lasts
+// by this machine's clock, nor while the node is not ready. Processes are not looked at.
 package nodefence
 
 import (
@@ -64,7 +64,7 @@ type Fencer struct {
 
 // beat is what is known of a kubelet's lease.
 type beat struct {
-	epoch   uint64    // of the fence that was seen
+	epoch   uint64    // of the fence that was seen to stand; 0: none was at the last look
 	first   time.Time // when it had been renewed when the fence was first seen, by the kubelet's clock
 	last    time.Time // … now
 	changed time.Time // when that was seen to change, by this machine's clock
@@ -247,10 +247,23 @@ func (f *Fencer) nodeNamed(ctx context.Context, name string) (n *corev1.Node, er
 func (f *Fencer) noteNode(n *corev1.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m := Read(n); m.Epoch != 0 {
+	m := Read(n)
+	if m.Epoch != 0 {
 		f.closed[n.Name] = m.NodeFence
 	} else {
 		delete(f.closed, n.Name)
+	}
+	if !m.Stands {
+		f.forgetBeat(n.Name)
+	}
+}
+
+// forgetBeat has the kubelet of a node without a fence that stands be heard anew after the next one, of the same epoch
+// too. The caller holds the lock.
+func (f *Fencer) forgetBeat(node string) {
+	if b, known := f.beats[node]; known {
+		b.epoch = 0
+		f.beats[node] = b
 	}
 }
 
@@ -262,6 +275,7 @@ func (f *Fencer) See(nodes []fleet.Node) {
 		n := &nodes[i]
 		if was, known := f.closed[n.Name]; n.Fence == 0 {
 			delete(f.closed, n.Name)
+			f.forgetBeat(n.Name)
 		} else if !known || was.Epoch != n.Fence {
 			f.closed[n.Name] = engine.NodeFence{Epoch: n.Fence}
 		}
@@ -318,8 +332,9 @@ func (f *Fencer) Empty(ctx context.Context, node string) (c engine.NodeContents,
 	if n, err = f.nodeNamed(ctx, node); err != nil { // as it is after the lists
 		return c, err
 	}
-	if m = Read(n); m.Stands {
-		to := m.NodeFence
+	f.noteNode(n)
+	if now := Read(n); now.Stands && m.Stands && now.Epoch == m.Epoch { // before the lists and after them
+		to := now.NodeFence
 		c.Fence = &to
 	}
 	c.At = time.Now().Round(0)
@@ -345,7 +360,7 @@ func (f *Fencer) addClaims(ctx context.Context, node string, spared map[types.UI
 	case err == nil:
 		c.Work, c.Looked = append(c.Work, held...), append(c.Looked, "claimed devices")
 		return nil
-	case k == fault.NotFound: // the cluster has no such thing
+	case k == fault.NotFound || k == fault.Unsupported: // before 1.34 clusters have no such thing
 		return nil
 	case k == fault.Permission:
 		c.Unknown = append(c.Unknown, "which devices of the node are claimed: "+err.Error())
@@ -384,16 +399,23 @@ func (f *Fencer) listenTo(ctx context.Context, n *corev1.Node, m Mark, c *engine
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var epoch uint64
+	if m.Stands {
+		epoch = m.Epoch
+	}
 	b, known := f.beats[n.Name]
-	if !known || b.epoch != m.Epoch {
-		b = beat{epoch: m.Epoch, first: renewed, last: renewed, changed: now}
+	if !known {
+		b = beat{last: renewed, changed: now}
+	}
+	if !known || b.epoch != epoch {
+		b.epoch, b.first = epoch, renewed
 	}
 	if !renewed.Equal(b.last) {
 		b.last, b.changed = renewed, now
 	}
 	f.beats[n.Name] = b
 	switch {
-	case m.Epoch != 0 && !b.last.After(b.first):
+	case epoch != 0 && !b.last.After(b.first):
 		unknown("the kubelet of %s has not been heard of since the fence; it was last at %s", n.Name, renewed.UTC().Format(time.RFC3339))
 	case now.Sub(b.changed) > lasts:
 		unknown("the kubelet of %s has been silent for %s", n.Name, now.Sub(b.changed).Round(time.Second))
