@@ -42,6 +42,7 @@ type Controller struct {
 
 	machines map[string]*managed // by name; of the goroutine of Run
 	calls    map[string]int      // that are under way, by pool
+	reports  map[string]bool     // pools that have told of a fence of ours
 	stale    bool                // a record has changed since the last look
 }
 
@@ -67,7 +68,7 @@ func New(cfg Config) *Controller {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Controller{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan func()), machines: map[string]*managed{}, calls: map[string]int{}}
+	return &Controller{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan func()), machines: map[string]*managed{}, calls: map[string]int{}, reports: map[string]bool{}}
 }
 
 // Run hands machines over until ctx ends. A hand-over that is under way then stays as far as it is.
@@ -140,6 +141,11 @@ func (c *Controller) readMachines(ctx context.Context) {
 			c.machines[name] = m
 		}
 		m.takeIn(list[i])
+		for _, n := range list[i].Nodes {
+			if n.Fence != 0 {
+				c.reports[n.Pool] = true
+			}
+		}
 	}
 	maps.DeleteFunc(c.machines, func(name string, _ *managed) bool { return !seen[name] })
 }
@@ -197,7 +203,7 @@ func (c *Controller) inputOf(m *managed) *decide.Input {
 		n := &m.Nodes[i]
 		if len(in.Sides) == 0 || in.Sides[len(in.Sides)-1].Pool != n.Pool {
 			_, fences := c.cfg.Plane.Engine(n.Pool).(engine.NodeFencer)
-			in.Sides = append(in.Sides, decide.Side{Pool: n.Pool, Fences: fences, Delegated: n.Delegated})
+			in.Sides = append(in.Sides, decide.Side{Pool: n.Pool, Fences: fences, Delegated: n.Delegated, Reports: c.reports[n.Pool]})
 		}
 		s := &in.Sides[len(in.Sides)-1]
 		s.Nodes = append(s.Nodes, *m.nodes[n.NodeKey])

@@ -335,3 +335,26 @@ func TestFenceAwayBeforeCheck(t *testing.T) {
 		}
 	})
 }
+
+// TestFenceAway: somebody removes the fence of a pool that does not own a machine, soon after a hand-over. It is set
+// again within a minute and a half: the engine is asked each half minute.
+//
+// Seen to fail with a pause of ten minutes after our last call.
+func TestFenceAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		s.move(controller.Request{Nodes: []string{"a1"}, To: "b"})
+		s.until("it is handed over", func() bool { return s.owner("m1").Pool == "b" && !s.owner("m1").Moving() })
+		old := s.control.EngineOf("a").(engine.NodeFencer)
+		for range 2 {
+			if err := old.Unfence(t.Context(), "a1", engine.NodeFence{Epoch: s.owner("m1").Epoch}); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			s.until("the fence is back", func() bool { _, stands := s.worlds["a"].FenceOf("a1"); return stands })
+			if took := time.Since(began); took > 90*time.Second {
+				t.Errorf("the fence was away for %s", took)
+			}
+		}
+	})
+}

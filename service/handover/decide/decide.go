@@ -31,7 +31,7 @@ const (
 	askAgain   = 5 * time.Second  // whether a node is empty, up or answers at last
 	longWait   = 30 * time.Second // the same, when it has waited for longer than ten of these
 	oftenMend  = 40 * time.Second // of our fence on a machine of which no hand-over is under way
-	seldomMend = 10 * time.Minute // the same, if the engine does not report its fences
+	seldomMend = 10 * time.Minute // the same, if the engine has never told of a fence
 )
 
 // Input is what a decision depends on. It is not written to.
@@ -49,6 +49,7 @@ type Side struct {
 	Pool      string
 	Fences    bool // its engine can fence nodes
 	Delegated bool // its own scheduler chooses nodes: we cannot keep off what waits there
+	Reports   bool // it has told of a fence of ours on some node: so one that it does not tell of is not there
 	Nodes     []Node
 }
 
@@ -563,9 +564,9 @@ func (p *plan) keepMark(s *Side, n *Node, owns bool) bool {
 	}
 	again := n.Tried.Add(oftenMend)
 	if n.Trouble == "" && n.Mark.Epoch == p.o.Epoch && n.Mark.Fenced == (verb == Fence) {
-		again = n.Mark.At.Add(seldomMend)
-		if verb == Unfence {
-			again = n.Mark.At.Add(oftenMend)
+		again = n.Mark.At.Add(oftenMend)
+		if verb == Fence && !s.Reports {
+			again = n.Mark.At.Add(seldomMend)
 		}
 	}
 	if !n.Tried.IsZero() && p.in.Now.Before(again) {
