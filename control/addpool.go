@@ -159,9 +159,18 @@ func (c *Control) reopenPool(ctx context.Context, p *pools.Member, spec state.Po
 	}
 }
 
-// RemovePool removes a pool that holds nothing and for which no job waits.
-func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) error {
+// RemovePool removes a pool that holds nothing and for which no job waits. It is refused, fault.Conflict, while
+// the pool owns machines that another pool has nodes on, or our fence. force gives those machines away as they
+// are, and also those of a pool that is not configured any more: nobody has seen then that its engine starts
+// nothing there.
+func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string, force bool) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+		if force && l.pools.ByName(name) == nil && len(l.claiming) == 0 {
+			if v := l.ownersWithout(name); len(v.Owners)+len(v.Freed) > 0 {
+				l.giveAway(name, by, v, answer)
+				return
+			}
+		}
 		if _, known := l.state.Pools[name]; !known {
 			err := fault.New(fault.NotFound, "there is no pool %s that was added", name).Advise("cox pool list shows which there are")
 			if l.pools.ByName(name) != nil {
@@ -176,6 +185,9 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		}
 		if err == nil {
 			err = l.handsOver(name)
+		}
+		if err == nil && !force {
+			err = l.leavesOpen(name)
 		}
 		if err != nil {
 			l.refuseWhenLeading(answer, err)
@@ -199,6 +211,18 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		})
 		l.stageOwners(l.ownersWithout(name), req)
 	})
+}
+
+// giveAway gives the machines of a pool that is not configured any more to others.
+func (l *loop) giveAway(pool string, by job.Actor, v state.OwnersSet, answer func(error)) {
+	if err := l.handsOver(pool); err != nil {
+		l.refuseWhenLeading(answer, err)
+		return
+	}
+	for i := range v.Owners {
+		v.Owners[i].By = by.Name
+	}
+	l.stageOwners(v, &request{answer: answer})
 }
 
 // inUse says what keeps a pool from being removed; nil: nothing.

@@ -105,7 +105,7 @@ func TestAJobOfAPoolThatWasRemovedDoesNotRunAgain(t *testing.T) {
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Exit: job.ExitCode{Status: 1}, Started: time.Now(), Ended: time.Now()})
 	b.state(id, job.Failed)
 	root := job.Actor{Name: "root"}
-	if err := b.ctl.RemovePool(t.Context(), root, "q"); err != nil {
+	if err := b.ctl.RemovePool(t.Context(), root, "q", false); err != nil {
 		t.Fatal(err)
 	}
 	err := ask(t.Context(), b.ctl, id, control.Requeue{})
@@ -126,7 +126,7 @@ func TestAPoolThatIsAddedAgainPlaced(t *testing.T) {
 	q := far(1, 8)
 	b, _ := added(t, q, control.Config{})
 	root := job.Actor{Name: "root"}
-	if err := b.ctl.RemovePool(t.Context(), root, "q"); err != nil {
+	if err := b.ctl.RemovePool(t.Context(), root, "q", false); err != nil {
 		t.Fatal(err)
 	}
 	q.delegates = false

@@ -193,6 +193,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		return nil, err
 	}
 	s.DelegatedPools, s.AddressedPools, s.ManyPools = ps.DelegatedNames(), ps.AddressedNames(), len(ps.AllPools()) > 1
+	s.PoolNames = ps.ConfiguredNames()
 	nodes, err := ps.AskNodes(ctx, cfg.Clock, cfg.Log)
 	if err != nil {
 		ps.Close()

@@ -44,7 +44,7 @@ func TestPoolsThatAreDeclared(t *testing.T) {
 		}
 	}
 	declare()
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "configuration") {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "configuration") {
 		t.Errorf("a pool of the configuration is removed: %v", err)
 	}
 	id := b.submit(in("q", gang(1, 8)))
@@ -99,7 +99,7 @@ func TestPoolsThatAreDeclared(t *testing.T) {
 	b.close()
 	b.cfg.Declared = nil
 	b.open()
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); err != nil {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); err != nil {
 		t.Errorf("a pool that the configuration has no longer: %v", err)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
@@ -115,6 +116,7 @@ func (c *Control) LookAt(ctx context.Context, pool string) error {
 func (l *loop) notePools() {
 	s, all := l.state, l.pools
 	s.DelegatedPools, s.AddressedPools, s.ManyPools = all.DelegatedNames(), all.AddressedNames(), len(all.AllPools()) > 1
+	s.PoolNames = all.ConfiguredNames()
 }
 
 // indexMachines finds out anew which nodes are on which machines. The caller holds the lock of the state.
@@ -135,12 +137,12 @@ func (l *loop) indexMachines() {
 }
 
 // claimMachines records the owners of machines that nodes of some pools are on and that have none, in one
-// record. Where there is one pool, none is needed. A machine whose pool is gone goes to one that
-// reports it, once nothing is held there. The first of the pools is taken for the one that was there first.
+// record. Where there is one pool, none is needed. The first of the pools is taken for the one that was there
+// first. A machine whose pool is gone keeps its record: the engine of that may still start work there.
 // The caller holds the lock of the state.
 func (l *loop) claimMachines(of ...*pools.Member) {
 	s := l.state
-	if !s.ManyPools && s.Owners.Len() == 0 {
+	if !s.ManyPools {
 		return
 	}
 	var machines []string
@@ -152,7 +154,7 @@ func (l *loop) claimMachines(of ...*pools.Member) {
 					continue
 				}
 				seen[m] = true
-				if o := s.Owners.Of(m); o == nil && s.ManyPools || o != nil && !o.Moving() && l.pools.IsGone(o.Pool) {
+				if s.Owners.Of(m) == nil {
 					machines = append(machines, m)
 				}
 			}
@@ -165,13 +167,7 @@ func (l *loop) claimMachines(of ...*pools.Member) {
 	work := l.poolsWithWork(machines...)
 	var v state.OwnersSet
 	for _, m := range machines {
-		pool, o := l.ownerFor(m, of, work[m]), s.Owners.Of(m)
-		switch {
-		case o == nil:
-			v.Owners = append(v.Owners, fleet.MachineOwner{Machine: m, Pool: pool, Epoch: l.firstEpoch(m)})
-		case len(work[m]) == 0 && !l.hasDelegated(o.Pool):
-			v.Owners = append(v.Owners, o.After(pool))
-		}
+		v.Owners = append(v.Owners, fleet.MachineOwner{Machine: m, Pool: l.ownerFor(m, of, work[m]), Epoch: l.firstEpoch(m)})
 	}
 	l.stageOwners(v, nil)
 }
@@ -337,12 +333,6 @@ func (l *loop) ownersChanged(machines ...string) {
 	}
 }
 
-// hasDelegated reports whether a pool's own scheduler has work of ours: where, nobody can ask any more once
-// the pool is gone.
-func (l *loop) hasDelegated(pool string) bool {
-	return slices.ContainsFunc(l.state.Ledger.Live(), func(a ledger.Allocation) bool { return a.Pool == pool && state.IsDelegated(a.Claims) })
-}
-
 // handsOver says which hand-over keeps a pool from being removed; nil: none.
 func (l *loop) handsOver(pool string) error {
 	if len(l.claiming) > 0 {
@@ -357,17 +347,61 @@ func (l *loop) handsOver(pool string) error {
 	return nil
 }
 
-// ownersWithout says who owns the machines of a pool once it is removed: the pool that reports them too, or
-// nobody.
+// leavesOpen says which machines keep a pool from being removed: those that another pool could start work on, or
+// has our fence on. nil: there are none. What runs there in the pool that goes, others' work above all, nobody
+// would ask for any more.
+func (l *loop) leavesOpen(pool string) error {
+	var machines, others []string
+	for _, m := range l.state.Owners.Machines() {
+		o := l.state.Owners.Of(m)
+		if o.Pool != pool {
+			continue
+		}
+		heir := l.heirOf(o)
+		if heir == "" && !o.Fenced {
+			continue
+		}
+		machines = append(machines, m)
+		if heir != "" && !slices.Contains(others, heir) {
+			others = append(others, heir)
+		}
+	}
+	if len(machines) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	to := strings.Join(others, ", ")
+	if to == "" {
+		to = "another pool"
+	}
+	list := hostlist.Compress(machines)
+	return fault.New(fault.Conflict, "pool %s owns %.200s, where %s could start work beside what its engine runs and starts there", pool, list, to).
+		Advise("hand them over first (cox node move), or take the other pool's nodes away; cox pool remove %s --force removes it as it is: make sure yourself that its engine starts nothing there any more", pool)
+}
+
+// heirOf is the pool that a machine goes to when its owner is removed: one that reports it too, or that had it
+// before and whose nodes have our fence. Empty: there is none.
+func (l *loop) heirOf(o *fleet.MachineOwner) string {
+	for _, k := range l.state.OnMachines.On(o.Machine) {
+		if k.Pool != o.Pool && !l.pools.IsGone(k.Pool) {
+			return k.Pool
+		}
+	}
+	if o.Fenced && o.Last != "" && o.Last != o.Pool && !l.pools.IsGone(o.Last) {
+		return o.Last
+	}
+	return ""
+}
+
+// ownersWithout says who owns the machines of a pool once it is removed: its heir, or nobody.
 func (l *loop) ownersWithout(pool string) (v state.OwnersSet) {
 	for _, m := range l.state.Owners.Machines() {
 		o := l.state.Owners.Of(m)
 		if o.Pool != pool {
 			continue
 		}
-		on := l.state.OnMachines.On(m)
-		if i := slices.IndexFunc(on, func(k fleet.NodeKey) bool { return k.Pool != pool && !l.pools.IsGone(k.Pool) }); i >= 0 {
-			v.Owners = append(v.Owners, o.After(on[i].Pool))
+		if heir := l.heirOf(o); heir != "" {
+			v.Owners = append(v.Owners, o.After(heir))
 		} else {
 			v.Freed = append(v.Freed, m)
 		}

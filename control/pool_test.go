@@ -302,7 +302,7 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 	if v.Claims[0].Node != "q1" {
 		t.Fatalf("it has %v", v.Claims)
 	}
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.Conflict {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a pool with a job that runs is removed: %v", err)
 	}
 	b.reopen()
@@ -317,7 +317,7 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 	if ps := b.ctl.Pools(); len(ps) != 2 || ps[1].Added == nil || string(ps[1].Added.Settings) != `{"at":"here"}` || ps[1].Nodes != 1 {
 		t.Errorf("the pools are %+v", ps)
 	}
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); err != nil {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.ctl.Submit(t.Context(), control.Submission{Spec: in("q", gang(1, 8))}); fault.KindOf(err) != fault.NotFound {
@@ -336,10 +336,10 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 	if s.left["q"] != 1 { // at its end alone, before it was closed
 		t.Errorf("pool q was left %d times", s.left["q"])
 	}
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.NotFound {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("it is removed again: %v", err)
 	}
-	if err := b.ctl.RemovePool(t.Context(), by, "p"); fault.KindOf(err) != fault.Invalid {
+	if err := b.ctl.RemovePool(t.Context(), by, "p", false); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("the pool of the configuration is removed: %v", err)
 	}
 }

@@ -209,7 +209,7 @@ func TestAPoolThatIsRemovedWhileItIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-asked
-	if err := b.ctl.RemovePool(t.Context(), by, "q"); err != nil {
+	if err := b.ctl.RemovePool(t.Context(), by, "q", false); err != nil {
 		t.Fatal(err)
 	}
 	close(release)

@@ -40,7 +40,12 @@ func (c *Client) withLongTimeout() *Client {
 	return &p
 }
 
-// RemovePool takes a pool away in which no job holds anything and for which none waits.
-func (c *Client) RemovePool(ctx context.Context, name string) error {
-	return c.doJSON(ctx, http.MethodDelete, api.Prefix+"/pools/"+url.PathEscape(name), nil, nil, nil)
+// RemovePool takes a pool away in which no job holds anything and for which none waits. force
+// gives away the machines that it shares with others, unseen.
+func (c *Client) RemovePool(ctx context.Context, name string, force bool) error {
+	var query url.Values
+	if force {
+		query = url.Values{"force": {"true"}}
+	}
+	return c.doJSON(ctx, http.MethodDelete, api.Prefix+"/pools/"+url.PathEscape(name), query, nil, nil)
 }

@@ -39,7 +39,7 @@ func SharedMachines(pool string, s *state.State, nodes []fleet.Node) []engine.Fi
 	return []engine.Finding{{
 		What: "machines", State: engine.Warning,
 		Text: fmt.Sprintf("%s: on %s; nothing starts there until the machine is handed over to pool %s", hostlist.Compress(names), strings.Join(whose, ", "), pool),
-		Mend: "hand machines over, or remove the other pool: cox pool remove",
+		Mend: "hand the machines over: cox node move",
 	}}
 }
 

@@ -226,6 +226,9 @@ func (s *State) WhyNotOwned(n *fleet.Node) string {
 			return "machine " + m + " has no owner yet: its record is being written"
 		case o != nil:
 			if why := o.WhyNot(n.Pool); why != "" {
+				if !o.Moving() && len(s.PoolNames) > 0 && !slices.Contains(s.PoolNames, o.Pool) {
+					why += ", which is not configured any more; to give it away: cox pool remove " + o.Pool + " --force"
+				}
 				return why
 			}
 		}

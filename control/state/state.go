@@ -57,6 +57,7 @@ type State struct {
 	AddressedPools map[string]bool     // pools whose engine gives each task a network of its own; replaced, never written
 	Ports          FixedPorts
 	Nodes          *fleet.ByNode[fleet.Node] // as the engines report them
+	PoolNames      []string                  // those that are configured; replaced, never written
 	ManyPools      bool                      // there is more than one: a machine needs a record before work starts there
 	OnMachines     NodesByMachine            // the nodes of all pools, the real ones of delegated pools among them
 	Proposal       *sched.Proposal           // of the core; nil: none

@@ -171,7 +171,7 @@ func (o *MachineOwner) String() string {
 }
 
 // After is the record by which another pool has the machine, because the one before is gone. Nothing of that may be
-// held there.
+// held there. The fences of third pools stay.
 func (o *MachineOwner) After(pool string) MachineOwner {
-	return MachineOwner{Machine: o.Machine, Pool: pool, Last: o.Pool, Epoch: o.Epoch + 1, Reason: "pool " + o.Pool + " is gone"}
+	return MachineOwner{Machine: o.Machine, Pool: pool, Last: o.Pool, Epoch: o.Epoch + 1, Fenced: o.Fenced, Reason: "pool " + o.Pool + " is gone"}
 }

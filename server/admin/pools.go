@@ -17,6 +17,12 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
+// PoolRemoval is a pool that is to be removed.
+type PoolRemoval struct {
+	Name  string `path:"name"`
+	Force bool   `query:"force" doc:"give away machines that the pool owns and on which another pool has nodes, although nobody has seen that its engine starts nothing there"`
+}
+
 // PoolPath names a pool.
 type PoolPath struct {
 	Name string `path:"name"`
@@ -49,9 +55,9 @@ func (s *service) registerPools() {
 	})
 	addRoute(s, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/pools/{name}", Verb: auth.SetPools, ID: "removePool", Tag: "nodes",
-		Summary: "Remove a pool", About: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
-	}, func(c *call, in *PoolPath) (*transport.None, error) {
-		return nil, s.cfg.Plane.RemovePool(c.Ctx(), c.ID.Actor(), in.Name)
+		Summary: "Remove a pool", About: "Refused as long as a job holds something in it or waits for it, with the jobs, or while it owns machines on which another pool has nodes. Nothing is done to what the engine drives.",
+	}, func(c *call, in *PoolRemoval) (*transport.None, error) {
+		return nil, s.cfg.Plane.RemovePool(c.Ctx(), c.ID.Actor(), in.Name, in.Force)
 	})
 }
 

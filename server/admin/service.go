@@ -48,7 +48,7 @@ type Nodes interface {
 type Pools interface {
 	Pools() []pools.View
 	AddPool(context.Context, job.Actor, state.PoolSpec) error
-	RemovePool(ctx context.Context, by job.Actor, name string) error
+	RemovePool(ctx context.Context, by job.Actor, name string, force bool) error
 	AddedEngine(pool string) engine.Engine
 	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
 	CheckPool(context.Context, state.PoolSpec) (*pools.Check, error)

@@ -558,10 +558,14 @@ func (p *Plane) AddPool(_ context.Context, by job.Actor, s state.PoolSpec) error
 	return p.Fail
 }
 
-func (p *Plane) RemovePool(_ context.Context, _ job.Actor, name string) error {
+func (p *Plane) RemovePool(_ context.Context, _ job.Actor, name string, force bool) error {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	p.Changes = append(p.Changes, "remove pool "+name)
+	what := "remove pool " + name
+	if force {
+		what += " by force"
+	}
+	p.Changes = append(p.Changes, what)
 	return p.Fail
 }
 

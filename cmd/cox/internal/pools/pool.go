@@ -348,23 +348,31 @@ func poolCheckCommand(a *cli.App) *cobra.Command {
 }
 
 func poolRemoveCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	force := false
+	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Take a pool away in which no job runs and for which none waits",
 		Long: `The server forgets how to reach the pool. It does not touch what the engine manages:
 it stops no node and ends no job of others. Nodes that were reserved for the pool
-(reserve) are released.`,
+(reserve) are released.
+
+It is refused while the pool owns machines on which another pool has nodes: hand them
+over first (cox node move). With --force the other pool has them as they are. Make sure
+yourself that the engine of the removed pool starts nothing there any more and that
+nothing runs there; Coxswain does not look.`,
 		Example:           "  cox pool remove slurm-b",
 		Args:              needPool("remove"),
 		ValidArgsFunction: completePools(a),
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if err := c.RemovePool(cmd.Context(), args[0]); err != nil {
+			if err := c.RemovePool(cmd.Context(), args[0], force); err != nil {
 				return cli.NotDone(err, "not removed")
 			}
 			_, err := fmt.Fprintf(a.Out, "pool %s is gone; what others run there was not touched\n", printer.Clean(args[0]))
 			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove it although it owns machines on which another pool has nodes")
+	return cmd
 }
 
 // poolCommandName is how a command about a pool is called.

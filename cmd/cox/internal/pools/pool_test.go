@@ -108,7 +108,7 @@ func TestPoolCheckAndRemove(t *testing.T) {
 	})
 	f.Cox(t, "pool", "check", "slurm-b").Check(t, 0, "found    engine  slurm 24.11.1\npool slurm-b: nothing is missing\n", "")
 	f.Answer("DELETE /v1/pools/{name}", func(r *http.Request) (any, error) {
-		if r.PathValue("name") == "slurm-b" {
+		if r.PathValue("name") == "slurm-b" && r.URL.Query().Get("force") != "true" {
 			return nil, fault.New(fault.Conflict, "pool slurm-b has 1 job that has not ended: 7").Advise("let them end, or cox cancel 7; cox node drain keeps others from starting")
 		}
 		return nil, nil
@@ -117,6 +117,7 @@ func TestPoolCheckAndRemove(t *testing.T) {
   let them end, or cox cancel 7; cox node drain keeps others from starting
 not removed                                                  exit 4 (conflict)
 `)
+	f.Cox(t, "pool", "remove", "slurm-b", "--force").Check(t, 0, "pool slurm-b is gone; what others run there was not touched\n", "")
 	f.Cox(t, "pool", "remove", "c").Check(t, 0, "pool c is gone; what others run there was not touched\n", "")
 }
 
