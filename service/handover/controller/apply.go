@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -27,13 +29,31 @@ func (c *Controller) decideMachine(ctx context.Context, m *managed) {
 		c.writeRecord(ctx, m, *out.Record)
 	case out.Call != nil:
 		c.callEngine(ctx, m, *out.Call)
-	case m.Owner.Moving() && out.Waits != m.waits && now.Sub(m.waitsAt) >= waitsAgain:
+	case m.Owner.Moving() && causeOf(out.Waits) != causeOf(m.Owner.Waits) && now.Sub(m.waitsAt) >= waitsAgain:
 		next := m.Owner
 		next.Waits = out.Waits
-		m.waits, m.waitsAt = out.Waits, now
+		m.waitsAt = now
 		c.writeRecord(ctx, m, next)
 	}
 }
+
+// causeOf is what a step waits for without the durations in it, which grow as long as it waits: "silent for 1m20s".
+func causeOf(waits string) string {
+	words := strings.Fields(waits)
+	for i, w := range words {
+		words[i] = strings.Trim(w, "(),;:.")
+	}
+	for i, w := range words {
+		_, err := time.ParseDuration(w)
+		if err == nil || i+1 < len(words) && slices.Contains(units, words[i+1]) && strings.Trim(w, "0123456789.") == "" {
+			words[i] = "…"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// units are those of durations that are written as two words: "50 s".
+var units = []string{"ms", "s", "second", "seconds", "min", "minute", "minutes", "h", "hour", "hours", "day", "days"}
 
 // doFor does something for a machine in a goroutine of its own; then runs in that of Run.
 func (c *Controller) doFor(ctx context.Context, m *managed, do func(context.Context), then func()) {

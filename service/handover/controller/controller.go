@@ -54,10 +54,10 @@ type managed struct {
 	busy    bool                           // something is being done for it
 	due     time.Time                      // decide again then, or when something changes
 	hold    time.Time                      // nothing is decided before
-	waits   string                         // as it is in the record, or was to be
-	waitsAt time.Time
-	requeue time.Time // not before then again
-	trouble string    // why a record could not be written
+	since   time.Time                      // of the step that is done, as far as this process knows
+	waitsAt time.Time                      // when what it waits for was last written
+	requeue time.Time                      // not before then again
+	trouble string                         // why a record could not be written
 }
 
 // New makes a controller. Nothing moves until Run runs.
@@ -155,7 +155,7 @@ func (m *managed) takeIn(now Machine) {
 	was := m.Owner
 	m.Machine = now
 	if o := &now.Owner; o.Epoch != was.Epoch || o.Step != was.Step || o.Back != was.Back || o.Moving() != was.Moving() {
-		m.due, m.waits, m.trouble = time.Time{}, o.Waits, ""
+		m.due, m.since, m.trouble = time.Time{}, o.At, ""
 	}
 	there := map[fleet.NodeKey]bool{}
 	for i := range now.Nodes {
@@ -198,7 +198,7 @@ func (c *Controller) nextPause() time.Duration {
 
 // inputOf is what a decision about a machine depends on.
 func (c *Controller) inputOf(m *managed) *decide.Input {
-	in := &decide.Input{Now: c.cfg.Now(), Owner: m.Owner, Work: m.Work, Unheard: m.Unheard}
+	in := &decide.Input{Now: c.cfg.Now(), Owner: m.Owner, Work: m.Work, Unheard: m.Unheard, Since: m.since}
 	for i := range m.Nodes {
 		n := &m.Nodes[i]
 		if len(in.Sides) == 0 || in.Sides[len(in.Sides)-1].Pool != n.Pool {

@@ -358,3 +358,29 @@ func TestFenceAway(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitsWithTimes: a wait of which only a duration grows is in the journal once.
+//
+// Seen to fail with the texts compared as they are: a record every ten seconds.
+func TestWaitsWithTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		began := time.Now()
+		s.faults = func(_ string, c fake.Call) (error, error) {
+			if c.Node == "a1" {
+				took := time.Since(began).Round(time.Second)
+				return fault.New(fault.Unavailable, "no answer for %s; (%d s)", took, int(took.Seconds())), nil
+			}
+			return nil, nil
+		}
+		s.move(controller.Request{Nodes: []string{"a1"}, To: "b"})
+		s.until("it says what it waits for", func() bool { return strings.Contains(s.owner("m1").Waits, "no answer for ") })
+		first := s.owner("m1").At
+		for range 600 {
+			s.live()
+		}
+		if o := s.owner("m1"); o.At != first {
+			t.Errorf("written at %s again, first at %s: %s", o.At, first, o.Waits)
+		}
+	})
+}

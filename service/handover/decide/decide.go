@@ -38,8 +38,9 @@ const (
 type Input struct {
 	Now   time.Time
 	Owner fleet.MachineOwner
-	Sides []Side // the pools that are configured and have, or had, a node on the machine
-	Work  []Work // what the ledger holds on the machine
+	Since time.Time // of the last step, which may be before Owner.At: what it waits for was written since. Zero: Owner.At
+	Sides []Side    // the pools that are configured and have, or had, a node on the machine
+	Work  []Work    // what the ledger holds on the machine
 	// Unheard are configured pools of which this process does not know the nodes yet: their engines have not answered.
 	Unheard []string
 }
@@ -182,7 +183,11 @@ func (p *plan) waitFor(next time.Time, format string, args ...any) {
 
 // askPause is how long nothing is asked again: longer when the step has waited for long.
 func (p *plan) askPause() time.Duration {
-	if !p.o.At.IsZero() && p.in.Now.Sub(p.o.At) > 10*longWait {
+	since := p.in.Since
+	if since.IsZero() {
+		since = p.o.At
+	}
+	if !since.IsZero() && p.in.Now.Sub(since) > 10*longWait {
 		return longWait
 	}
 	return askAgain

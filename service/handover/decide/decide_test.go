@@ -390,3 +390,19 @@ func TestMarks(t *testing.T) {
 		})
 	}
 }
+
+// TestLongWait: a step that has waited for long asks less often, also when what it waits for was written just now.
+//
+// Seen to fail without Since.
+func TestLongWait(t *testing.T) {
+	in := input(fleet.StepFence)
+	looked(in, 0, engine.NodeContents{Fence: fence(7), Unknown: []string{"no word"}})
+	in.Sides[0].Nodes[0].Asked = now.Add(-10 * time.Second)
+	if out := decide.Decide(in); out.Call == nil || out.Call.Verb != decide.Empty {
+		t.Errorf("at first: %+v", out)
+	}
+	in.Since = now.Add(-time.Hour)
+	if out := decide.Decide(in); out.Call != nil || !out.Next.Equal(now.Add(20*time.Second)) {
+		t.Errorf("after an hour: %+v", out)
+	}
+}
