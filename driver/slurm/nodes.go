@@ -41,6 +41,7 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 			all[i].Capacity = all[i].Capacity.With(g.Name, all[i].Capacity.Get(g.Name).Add(g.Amount))
 		}
 	}
+	inventory.NameHosts(found, all)
 	e.markForeignUse(found, all)
 	e.See(found)
 	e.mu.Lock()

@@ -373,7 +373,7 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 
 // inventory are the fields asked of sinfo, once for each partition of a node.
 var inventory = []string{
-	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "Reason", "Comment", "Extra",
+	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "NodeHost", "Reason", "Comment", "Extra",
 }
 
 // Nodes is site.Site's.
@@ -425,7 +425,7 @@ func parseNode(field map[string]string) (n site.Node, err error) {
 		return x
 	}
 	n = site.Node{
-		Name: field["NodeList"], Address: field["NodeAddr"], State: field["StateComplete"], Reason: field["Reason"],
+		Name: field["NodeList"], Address: field["NodeAddr"], Host: field["NodeHost"], State: field["StateComplete"], Reason: field["Reason"],
 		CPUs: number("CPUs"), Sockets: number("Sockets"), Memory: int64(number("Memory")) << 20, UsedBytes: int64(number("AllocMem")) << 20,
 		GRES: emptyIfNone(field["Gres"]), Taken: emptyIfNone(field["GresUsed"]), Comment: emptyIfNone(field["Comment"]), Extra: emptyIfNone(field["Extra"]),
 	}

@@ -6,6 +6,7 @@ package inventory
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,27 @@ func Node(pool string, n *site.Node) fleet.Node {
 		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
 	}
 	return out
+}
+
+// NameHosts says of nodes, as Node made them of what was found, on which machine they are where its name is another
+// one than the node's (NodeHostname), in lower case as kubelets have it. It is not said where several nodes name one
+// machine, as several slurmds on one do, of nodes in pods, and of those of clouds: their machines come and go.
+func NameHosts(found []site.Node, all []fleet.Node) {
+	named := map[string]int{}
+	hostOf := func(n *site.Node) string { return strings.ToLower(cmp.Or(n.Host, n.Name)) }
+	for i := range found {
+		named[hostOf(&found[i])]++
+	}
+	for i := range found {
+		n, host := &found[i], hostOf(&found[i])
+		state := strings.ToLower(n.State)
+		_, inPod := n.Pod()
+		if inPod || named[host] > 1 || strings.EqualFold(host, n.Name) || host == "localhost" || net.ParseIP(host) != nil ||
+			strings.Contains(state, "cloud") || strings.Contains(state, "dynamic") {
+			continue
+		}
+		all[i].Hosts = []string{host}
+	}
 }
 
 // State says whether new work may start on a node.

@@ -14,6 +14,7 @@ import (
 type machine struct {
 	Name       text   `json:"name"`
 	Address    text   `json:"address"`
+	Host       text   `json:"hostname"`
 	State      words  `json:"state"`
 	Flags      words  `json:"state_flags"` // v0.0.38's, apart
 	Reason     text   `json:"reason"`
@@ -83,7 +84,7 @@ func (m *machine) siteNode() site.Node {
 	}
 	const kib = 1 << 10
 	n := site.Node{
-		Name: string(m.Name), Address: string(m.Address), State: strings.Join(states, "+"), Reason: string(m.Reason),
+		Name: string(m.Name), Address: string(m.Address), Host: string(m.Host), State: strings.Join(states, "+"), Reason: string(m.Reason),
 		CPUs: int(m.CPUs.integerBelow(1 << 31)), Sockets: int(m.Sockets.integerBelow(1 << 31)), Memory: m.Memory.integerBelow(1<<43) * kib * kib,
 		Features: slices.Clone(m.Features), Parts: m.Partitions, GRES: string(m.GRES), Taken: string(m.Taken),
 		UsedCPUs: int(m.UsedCPUs.integerBelow(1 << 31)), UsedBytes: m.UsedMemory.integerBelow(1<<43) * kib * kib,

@@ -211,6 +211,7 @@ func ParseState(text string) (w Word, ok bool) {
 type Node struct {
 	Name      string
 	Address   string
+	Host      string // the machine's name, NodeHostname; as a rule the node's
 	Available bool   // new work may start on it
 	Drained   bool   // an administrator keeps new work off, or a failed check
 	Down      bool   // it does not answer, or is powered off for good
