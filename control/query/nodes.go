@@ -74,18 +74,25 @@ func (rd *Reader) Fenced(pool string) (out []state.NodeHealth) {
 	return out
 }
 
-// NodesOf lists the nodes of a pool with the number of claims that are held on each.
-func (rd *Reader) NodesOf(pool string) map[fleet.NodeKey]int {
+// NodesOf lists the nodes of a pool.
+func (rd *Reader) NodesOf(pool string) (out []fleet.NodeKey) {
 	s := rd.of.State
 	s.RLock()
 	defer s.RUnlock()
-	out := map[fleet.NodeKey]int{}
 	for k := range s.Nodes.All() {
 		if k.Pool == pool {
-			out[k] = s.Ledger.HeldOn(k)
+			out = append(out, k)
 		}
 	}
 	return out
+}
+
+// Busy reports whether claims are held on a node.
+func (rd *Reader) Busy(k fleet.NodeKey) bool {
+	s := rd.of.State
+	s.RLock()
+	defer s.RUnlock()
+	return s.Ledger.HeldOn(k) > 0
 }
 
 // Nodes returns the nodes of all pools by name.

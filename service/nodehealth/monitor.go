@@ -44,22 +44,17 @@ type Plane interface {
 	// Health is the present record of a node; known is false if no node of that name gets work of ours.
 	Health(k fleet.NodeKey) (h state.NodeHealth, known bool)
 	SetNodeHealth(ctx context.Context, by job.Actor, v state.NodeHealth) error
-	// Listed lists the nodes of all pools, those too that the pool's own scheduler chooses, and says how
-	// many jobs each holds.
-	Listed(context.Context) ([]Listed, error)
+	// Listed lists the nodes of all pools, those too that the pool's own scheduler chooses.
+	Listed(context.Context) ([]fleet.NodeKey, error)
 	// Events waits for events after a number; gap says that there were more than are remembered.
 	Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error)
 	LastEvent() uint64
-	// Places are the nodes of the last attempt of a job.
-	Places(ctx context.Context, id job.ID) []fleet.NodeKey
+	// Places are the nodes of an attempt of a job; none if the job has begun another since.
+	Places(ctx context.Context, id job.ID, attempt uint32) []fleet.NodeKey
+	// Busy reports whether jobs hold something of a node.
+	Busy(k fleet.NodeKey) bool
 	// Engine is the engine of a pool; nil: it has none now.
 	Engine(pool string) engine.Engine
-}
-
-// Listed is a node that can be checked.
-type Listed struct {
-	Key  fleet.NodeKey
-	Jobs int
 }
 
 // Config are the parts of a Monitor.
@@ -67,7 +62,7 @@ type Config struct {
 	Plane   Plane
 	Rules   Rules
 	Every   time.Duration          // between two checks of a node; 0: none at intervals
-	Retry   time.Duration          // … of one that is fenced; 0: a tenth of Every, but from 5 s to a minute
+	Retry   time.Duration          // … of one that is fenced; 0: a tenth of Every, but from 5 s to a minute; 30 s without Every
 	After   func(pool string) bool // pools whose nodes are checked after jobs; nil: none
 	Timeout time.Duration          // of all checks of a node; 0: a minute
 	Now     func() time.Time       // nil: time.Now
@@ -93,7 +88,8 @@ type Monitor struct {
 
 	mu     sync.Mutex
 	nodes  map[fleet.NodeKey]*watched
-	failed map[string]uint64 // checks that failed, by name
+	noted  map[fleet.NodeKey]bool // a check of them was asked for by the end of a job
+	failed map[string]uint64      // checks that failed, by name
 	ended  bool
 }
 
@@ -101,8 +97,7 @@ type Monitor struct {
 type watched struct {
 	last    Result
 	checked time.Time // when the last check began; zero: never
-	asked   time.Time // when one was asked for by the end of a job; zero: none is due
-	idle    bool      // it is only due if the node is idle
+	idle    bool      // what the end of a job asked for is only due if the node is idle
 	streaks streaks
 	under   *look // nil: none runs
 }
@@ -116,7 +111,7 @@ type look struct {
 const (
 	atATime    = 8                // checks of nodes
 	afterLeast = 5 * time.Second  // between two checks of a node, where jobs end
-	glance     = time.Second      // between two looks at which nodes are due, at least …
+	glance     = time.Second      // between two looks at which nodes are due, or at those of jobs, at least …
 	relist     = 30 * time.Second // … and at most: nodes may have come
 )
 
@@ -135,9 +130,13 @@ func New(cfg Config) *Monitor {
 		cfg.After = func(string) bool { return false }
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	cfg.Retry = cmp.Or(cfg.Retry, min(max(cfg.Every/10, 5*time.Second), time.Minute, cfg.Every))
+	if cfg.Retry == 0 {
+		if cfg.Retry = 30 * time.Second; cfg.Every > 0 {
+			cfg.Retry = min(max(cfg.Every/10, 5*time.Second), time.Minute, cfg.Every)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Monitor{ctx: ctx, stop: stop, cfg: cfg, wake: make(chan struct{}, 1), room: make(chan struct{}, atATime), nodes: map[fleet.NodeKey]*watched{}, failed: map[string]uint64{}}
+	return &Monitor{ctx: ctx, stop: stop, cfg: cfg, wake: make(chan struct{}, 1), room: make(chan struct{}, atATime), nodes: map[fleet.NodeKey]*watched{}, noted: map[fleet.NodeKey]bool{}, failed: map[string]uint64{}}
 }
 
 // Run checks nodes until ctx ends.
@@ -148,6 +147,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	m.checks.Go(func() { m.followJobs(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var all, noted time.Time // when to look at all nodes again, and at the noted ones
 	for {
 		select {
 		case <-ctx.Done():
@@ -155,7 +155,16 @@ func (m *Monitor) Run(ctx context.Context) {
 		case <-m.wake:
 		case <-timer.C:
 		}
-		timer.Reset(m.startDue(ctx))
+		now := m.cfg.Now()
+		if !now.Before(all) {
+			all = now.Add(m.startDue(ctx))
+		}
+		next := noted.Sub(now)
+		if next <= 0 {
+			next = m.startNoted(now)
+			noted = now.Add(glance)
+		}
+		timer.Reset(min(all.Sub(now), next))
 	}
 }
 
@@ -176,18 +185,18 @@ func (m *Monitor) startDue(ctx context.Context) time.Duration {
 	}
 	now, pause := m.cfg.Now(), relist
 	there := make(map[fleet.NodeKey]bool, len(list))
-	for _, n := range list {
-		there[n.Key] = true
-		h, _ := m.cfg.Plane.Health(n.Key)
-		at, ever := m.dueAt(&n, len(h.Fences) > 0)
+	for _, k := range list {
+		there[k] = true
+		h, _ := m.cfg.Plane.Health(k)
+		at, ever := m.dueAt(k, len(h.Fences) > 0)
 		switch {
 		case !ever:
 		case at.After(now):
 			pause = min(pause, at.Sub(now))
 		default:
-			m.beginLook(n.Key, false)
-			if m.cfg.Every > 0 {
-				pause = min(pause, m.cfg.Every, m.cfg.Retry)
+			m.beginLook(k, false)
+			if pause = min(pause, m.cfg.Retry); m.cfg.Every > 0 {
+				pause = min(pause, m.cfg.Every)
 			}
 		}
 	}
@@ -196,35 +205,50 @@ func (m *Monitor) startDue(ctx context.Context) time.Duration {
 	for k, w := range m.nodes {
 		if !there[k] && w.under == nil {
 			delete(m.nodes, k)
+			delete(m.noted, k)
 		}
 	}
 	return max(pause, glance)
 }
 
-// dueAt is when a node is to be checked next; ever is false if nothing asks for it.
-func (m *Monitor) dueAt(n *Listed, fenced bool) (at time.Time, ever bool) {
-	if _, ok := m.cfg.Plane.Engine(n.Key.Pool).(engine.NodeChecker); !ok {
-		return at, false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w := m.watchedNode(n.Key)
-	if w.under != nil {
-		return at, false
-	}
+// dueAt is when a node is to be checked next at intervals; ever is false if it is not.
+func (m *Monitor) dueAt(k fleet.NodeKey, fenced bool) (at time.Time, ever bool) {
 	every := m.cfg.Every
 	if fenced {
 		every = m.cfg.Retry
 	}
-	if m.cfg.Every > 0 {
-		at, ever = w.checked.Add(every), true
+	if _, ok := m.cfg.Plane.Engine(k.Pool).(engine.NodeChecker); !ok || every <= 0 {
+		return at, false
 	}
-	if !w.asked.IsZero() && (!w.idle || n.Jobs == 0) {
-		if soon := w.checked.Add(afterLeast); !ever || soon.Before(at) {
-			at, ever = soon, true
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.watchedNode(k)
+	return w.checked.Add(every), w.under == nil
+}
+
+// startNoted begins the checks that the ends of jobs have asked for, and returns how long to wait for the next.
+func (m *Monitor) startNoted(now time.Time) time.Duration {
+	m.mu.Lock()
+	list := slices.Collect(maps.Keys(m.noted))
+	m.mu.Unlock()
+	pause := relist
+	for _, k := range list {
+		busy := m.cfg.Plane.Busy(k)
+		m.mu.Lock()
+		w := m.watchedNode(k)
+		wait, waits, runs := w.checked.Add(afterLeast).Sub(now), w.idle && busy, w.under != nil
+		m.mu.Unlock()
+		switch {
+		case waits: // the end of its last job wakes us
+		case runs:
+			pause = min(pause, glance)
+		case wait > 0:
+			pause = min(pause, wait)
+		default:
+			m.beginLook(k, false)
 		}
 	}
-	return at, ever
+	return max(pause, glance)
 }
 
 // watchedNode is what is known of a node. The caller holds the lock.
@@ -258,14 +282,14 @@ func (m *Monitor) followJobs(ctx context.Context) {
 func (m *Monitor) noteEnd(ctx context.Context, e *state.Event) {
 	well := e.State == job.Completed.String() || e.State == job.Cancelled.String()
 	noted := false
-	for _, k := range m.cfg.Plane.Places(ctx, e.Job) {
-		if !m.cfg.After(k.Pool) {
+	for _, k := range m.cfg.Plane.Places(ctx, e.Job, e.Attempt) {
+		if _, ok := m.cfg.Plane.Engine(k.Pool).(engine.NodeChecker); !ok || !m.cfg.After(k.Pool) {
 			continue
 		}
 		m.mu.Lock()
 		w := m.watchedNode(k)
-		w.idle = well && (w.idle || w.asked.IsZero())
-		w.asked, noted = m.cfg.Now(), true
+		w.idle = well && (w.idle || !m.noted[k])
+		m.noted[k], noted = true, true
 		m.mu.Unlock()
 	}
 	if noted {
@@ -290,7 +314,8 @@ func (m *Monitor) beginLook(k fleet.NodeKey, released bool) *look {
 		close(l.done)
 		return l
 	}
-	w.under, w.checked, w.asked, w.idle = l, m.cfg.Now(), time.Time{}, false
+	w.under, w.checked, w.idle = l, m.cfg.Now(), false
+	delete(m.noted, k)
 	m.checks.Go(func() { m.checkNode(k, l) })
 	return l
 }
@@ -367,14 +392,10 @@ func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, e
 // Nodes lists the nodes that can be checked, by pool and name.
 func (m *Monitor) Nodes(ctx context.Context) ([]fleet.NodeKey, error) {
 	list, err := m.cfg.Plane.Listed(ctx)
-	out := make([]fleet.NodeKey, len(list))
-	for i := range list {
-		out[i] = list[i].Key
-	}
-	slices.SortFunc(out, func(a, b fleet.NodeKey) int {
+	slices.SortFunc(list, func(a, b fleet.NodeKey) int {
 		return cmp.Or(strings.Compare(a.Pool, b.Pool), hostlist.Compare(a.Name, b.Name))
 	})
-	return out, err
+	return list, err
 }
 
 // Last is what the last check of a node has seen; At is zero if there was none.

@@ -162,7 +162,7 @@ func TestRequestsShareACheck(t *testing.T) {
 // The node of a job that failed is checked without being asked, and what waits there finds it fenced; so is
 // a node whose last job has ended well.
 //
-// Seen to fail without followJobs.
+// Seen to fail without followJobs, and with places that do not ask for the attempt.
 func TestChecksAfterJobs(t *testing.T) {
 	for _, exit := range []int{0, 1} {
 		s := open(t, nodehealth.Config{After: func(pool string) bool { return pool == "p" }}, func(*engine.Launch) fake.Outcome {
@@ -176,6 +176,10 @@ func TestChecksAfterJobs(t *testing.T) {
 		ran := s.until(state.EventAllocated)
 		if e := s.until(state.EventFenced); !slices.Equal(e.Nodes, ran.Nodes) {
 			t.Errorf("exit %d: the job was on %v, fenced is %v", exit, ran.Nodes, e.Nodes)
+		}
+		places := nodehealth.NewPlane(s.ctl, nil)
+		if first, other := places.Places(t.Context(), ran.Job, 1), places.Places(t.Context(), ran.Job, 2); len(first) != 1 || first[0].Name != ran.Nodes[0] || other != nil {
+			t.Errorf("attempt 1 was on %v, attempt 2, which there was not, on %v", first, other)
 		}
 	}
 }

@@ -25,29 +25,26 @@ func (p controlPlane) Engine(pool string) engine.Engine {
 	return p.AddedEngine(pool)
 }
 
-func (p controlPlane) Listed(context.Context) ([]Listed, error) {
-	var out []Listed
+func (p controlPlane) Listed(context.Context) (out []fleet.NodeKey, err error) {
 	for _, pool := range p.Pools() {
 		if _, ok := p.Engine(pool.Name).(engine.NodeChecker); !ok {
 			continue
 		}
 		if seen, delegated := p.Seen(pool.Name); delegated {
 			for i := range seen {
-				out = append(out, Listed{Key: seen[i].Key()})
+				out = append(out, seen[i].Key())
 			}
 			continue
 		}
-		for k, jobs := range p.NodesOf(pool.Name) {
-			out = append(out, Listed{Key: k, Jobs: jobs})
-		}
+		out = append(out, p.NodesOf(pool.Name)...)
 	}
 	return out, nil
 }
 
-func (p controlPlane) Places(ctx context.Context, id job.ID) (out []fleet.NodeKey) {
+func (p controlPlane) Places(ctx context.Context, id job.ID, attempt uint32) (out []fleet.NodeKey) {
 	v, err := p.Job(ctx, id)
-	if err != nil {
-		return nil // it has left memory
+	if err != nil || v.Job.Attempt != attempt {
+		return nil // it has left memory, or runs elsewhere
 	}
 	seen := map[fleet.NodeKey]bool{}
 	for i := range v.Claims {
