@@ -38,8 +38,11 @@ func (p controlPlane) Machines(ctx context.Context) ([]Machine, error) {
 			spread[views[i].Nodes[k].Key()]++
 		}
 	}
-	var unheard []string
+	configured, unheard := []string{}, []string{}
 	for _, v := range p.Control.Pools() {
+		if !v.Gone {
+			configured = append(configured, v.Name)
+		}
 		if !v.Gone && !v.Answered {
 			unheard = append(unheard, v.Name)
 		}
@@ -47,7 +50,7 @@ func (p controlPlane) Machines(ctx context.Context) ([]Machine, error) {
 	out := make([]Machine, len(views))
 	for i := range views {
 		v := &views[i]
-		out[i] = Machine{Owner: v.Owner, Unheard: unheard}
+		out[i] = Machine{Owner: v.Owner, Pools: configured, Unheard: unheard}
 		for k := range v.Nodes {
 			n := &v.Nodes[k]
 			out[i].Nodes = append(out[i].Nodes, MachineNode{

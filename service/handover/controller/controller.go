@@ -198,7 +198,7 @@ func (c *Controller) nextPause() time.Duration {
 
 // inputOf is what a decision about a machine depends on.
 func (c *Controller) inputOf(m *managed) *decide.Input {
-	in := &decide.Input{Now: c.cfg.Now(), Owner: m.Owner, Work: m.Work, Unheard: m.Unheard, Since: m.since}
+	in := &decide.Input{Now: c.cfg.Now(), Owner: m.Owner, Work: m.Work, Pools: m.Pools, Unheard: m.Unheard, Since: m.since}
 	for i := range m.Nodes {
 		n := &m.Nodes[i]
 		if len(in.Sides) == 0 || in.Sides[len(in.Sides)-1].Pool != n.Pool {

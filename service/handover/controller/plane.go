@@ -34,6 +34,7 @@ type Machine struct {
 	Owner fleet.MachineOwner
 	Nodes []MachineNode // of all pools that report the machine, by pool and name
 	Work  []decide.Work // what the ledger holds there
+	Pools []string      // that are configured
 	// Unheard are the configured pools that have not said yet which nodes they have.
 	Unheard []string
 }

@@ -41,6 +41,7 @@ type Input struct {
 	Since time.Time // of the last step, which may be before Owner.At: what it waits for was written since. Zero: Owner.At
 	Sides []Side    // the pools that are configured and have, or had, a node on the machine
 	Work  []Work    // what the ledger holds on the machine
+	Pools []string  // that are configured; nil: nobody knows
 	// Unheard are configured pools of which this process does not know the nodes yet: their engines have not answered.
 	Unheard []string
 }
@@ -138,6 +139,8 @@ func Decide(in *Input) Output {
 		p.walkBack()
 	case p.isLate():
 		p.turnBack(fmt.Sprintf("its deadline %s passed", p.o.Deadline.UTC().Format(time.RFC3339)))
+	case p.in.Pools != nil && CanWalkBack(&p.o) && !slices.Contains(p.in.Pools, p.o.Next):
+		p.turnBack(fmt.Sprintf("pool %s is not configured any more", p.o.Next))
 	default:
 		p.nextStep()
 	}
@@ -449,7 +452,7 @@ func proofOf(old *Side) string {
 // admitNew makes the new pool the owner, on a proof that is fresh.
 func (p *plan) admitNew() {
 	old := p.needSide(p.o.Pool)
-	if old == nil {
+	if old == nil || p.needSide(p.o.Next) == nil { // after the admission it cannot be walked back
 		return
 	}
 	if held := p.waitForWork(); !planted.AdmitUnproved && !p.askProof(old) || held {
@@ -515,15 +518,10 @@ func (n *Node) isOpened(epoch uint64) bool {
 	return !n.Mark.At.IsZero() && !n.Mark.Fenced && n.Mark.Epoch == epoch
 }
 
-// walkBack removes the old pool's fence and ends the hand-over.
+// walkBack removes the old pool's fence and ends the hand-over. If the old pool has the machine no more, or has not
+// answered since this process began, its fence is left to keepMarks: until then it closes the node of the owner.
 func (p *plan) walkBack() {
-	s := p.sideOf(p.o.Pool)
-	fenced := p.o.Step != fleet.StepAsked
-	if fenced && s == nil {
-		p.needSide(p.o.Pool)
-		return
-	}
-	if fenced && s.Fences {
+	if s := p.sideOf(p.o.Pool); s != nil && s.Fences && p.o.Step != fleet.StepAsked {
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; !n.isOpened(p.o.Epoch) {
 				p.askEngine(Unfence, s.Pool, n, "")

@@ -49,7 +49,7 @@ func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epo
 // or "ended pool" where no hand-over is under way any more.
 //
 // Seen to fail without: the proof of other pools before the check, the marks kept of those that do not own a machine
-// that moves.
+// that moves; a side that has the machine no more waited for on the way back, or not asked for at the admission.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -276,6 +276,29 @@ func TestSteps(t *testing.T) {
 				looked(in, 0, engine.NodeContents{Fence: fence(7)})
 				in.Owner.Back = true
 			},
+		},
+		{
+			name: "proved, and the new pool has the machine no more", step: fleet.StepProve, waits: "pool b to report a node on machine m",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Sides = in.Sides[:1]
+			},
+		},
+		{
+			name: "fenced, and the old pool has the machine no more", step: fleet.StepFence, waits: "pool a to report a node on machine m",
+			with: func(in *decide.Input) { in.Sides = in.Sides[1:] },
+		},
+		{
+			name: "fenced, and the new pool is configured no more", step: fleet.StepFence, want: "back",
+			with: func(in *decide.Input) { in.Sides, in.Pools = in.Sides[:1], []string{"a", "c"} },
+		},
+		{
+			name: "fenced, and both pools are configured", step: fleet.StepFence, want: "empty a/a1 0",
+			with: func(in *decide.Input) { in.Pools = []string{"a", "b"} },
+		},
+		{
+			name: "back, and the old pool has the machine no more", step: fleet.StepProve, want: "ended a",
+			with: func(in *decide.Input) { in.Owner.Back, in.Sides = true, in.Sides[1:] },
 		},
 		{
 			name: "back, and the fence is removed", step: fleet.StepProve, want: "ended a",
