@@ -409,9 +409,23 @@ func (c *Control) RecheckPool(ctx context.Context, name string) (*pools.Check, e
 	return pools.CheckEngine(ctx, name, p.Engine, c.findShared), nil
 }
 
-// findShared looks for nodes of a pool on machines that other pools own.
+// findShared looks for nodes of a pool on machines that other pools own, and for what seems to be one machine under
+// two names.
 func (c *Control) findShared(pool string, nodes []fleet.Node) []engine.Finding {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	return pools.SharedMachines(pool, c.state, nodes)
+	var others []fleet.Node
+	for k, n := range c.state.Nodes.All() {
+		if n.Pool = k.Pool; k.Pool != pool {
+			others = append(others, n)
+		}
+	}
+	for _, p := range c.pools.AllPools() {
+		for _, n := range p.Real.Nodes {
+			if n.Pool = p.Name; p.Name != pool {
+				others = append(others, n)
+			}
+		}
+	}
+	return append(pools.SharedMachines(pool, c.state, nodes), pools.SuspectTwins(pool, nodes, others)...)
 }

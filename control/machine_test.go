@@ -132,28 +132,32 @@ func TestAMachineStaysWithItsPool(t *testing.T) {
 func TestALookFindsAMachineTwice(t *testing.T) {
 	s := &sites{hands: map[string]*hand{"q": standing(named("q", 2, 8), "a1")}, closed: map[string]int{}}
 	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: s.open})
-	look := func() engine.Finding {
+	look := func(what string) engine.Finding {
 		t.Helper()
 		found, err := b.ctl.CheckPool(t.Context(), state.PoolSpec{Name: "q", Engine: "hand"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range found.Findings {
-			if f.What == "machines" {
+			if f.What == what {
 				return f
 			}
 		}
 		return engine.Finding{}
 	}
-	if f := look(); f.State != engine.Warning || f.Text != "q1: on a1 of pool p; nothing starts there until the machine is handed over to pool q" || f.Mend == "" {
+	if f := look("machines"); f.State != engine.Warning || f.Text != "q1: on a1 of pool p; nothing starts there until the machine is handed over to pool q" || f.Mend == "" {
 		t.Errorf("of one node: %+v", f)
 	}
 	standing(s.hands["q"], "a1", "a1")
-	if f := look(); f.State != engine.Warning || !strings.HasPrefix(f.Text, "q[1-2]: ") {
+	if f := look("machines"); f.State != engine.Warning || !strings.HasPrefix(f.Text, "q[1-2]: ") {
 		t.Errorf("of all: %+v", f)
 	}
 	standing(s.hands["q"], "x", "y")
-	if f := look(); f.What != "" {
+	if f := look("machines"); f.What != "" {
 		t.Errorf("of none: %+v", f)
+	}
+	standing(s.hands["q"], "a1.example.org", "y")
+	if f := look("machine names"); f.State != engine.Warning || !strings.HasPrefix(f.Text, "q1: seem to be the machines of a1 of pool p") {
+		t.Errorf("under another name: %+v", f)
 	}
 }
