@@ -27,8 +27,9 @@ import (
 	"github.com/coxswain-sched/coxswain/service/handover/demand"
 )
 
-// Asker is who asks for the hand-overs of the rules, in the records of machines.
-const Asker = "policy"
+// Asker is who asks for the hand-overs of the rules, in the records of machines: no user of a system can have a name
+// with a colon.
+const Asker = "policy: handover"
 
 // Plane is what it needs of a control plane.
 type Plane interface {

@@ -92,7 +92,7 @@ func (p *plane) move(_ context.Context, by job.Actor, m *demand.Move, deadline t
 // one only, and its job is requeued when the drain is over and not before.
 //
 // Seen to fail without the memory between decisions, without the records of machines under way, with a requeue at
-// once, and for hand-overs that somebody else asked for.
+// once, and for hand-overs that somebody else asked for, a user of the name policy among them.
 func TestMachinesGoOnDemand(t *testing.T) {
 	p := newPlane()
 	c := New(Config{Plane: p, Move: p.move, Now: func() time.Time { return p.now }})
@@ -127,9 +127,11 @@ func TestMachinesGoOnDemand(t *testing.T) {
 	if c.decideOnce(t.Context()); len(p.requeued) > 0 || p.moving() != "m0" {
 		t.Errorf("before the end of the drain: requeued %v, %q moves", p.requeued, p.moving())
 	}
-	p.owners[0].Deadline, p.owners[0].By = p.now, "root"
-	if c.decideOnce(t.Context()); len(p.requeued) > 0 {
-		t.Errorf("of a hand-over that root asked for: requeued %v", p.requeued)
+	for _, user := range []string{"root", "policy"} {
+		p.owners[0].Deadline, p.owners[0].By = p.now, user
+		if c.decideOnce(t.Context()); len(p.requeued) > 0 {
+			t.Errorf("of a hand-over that %s asked for: requeued %v", user, p.requeued)
+		}
 	}
 	if last := c.Last(); len(last.Pools) != 2 || last.Pools[1].Machines != 1 || !last.At.Equal(p.now) {
 		t.Errorf("%+v", last)
