@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/control"
@@ -54,7 +55,7 @@ func (p controlPlane) Machines(ctx context.Context) ([]Machine, error) {
 		for k := range v.Nodes {
 			n := &v.Nodes[k]
 			out[i].Nodes = append(out[i].Nodes, MachineNode{
-				NodeKey: n.Key(), Delegated: n.Delegated, State: n.State, Why: n.Why, Fence: n.Fence, Path: n.Path, Machines: spread[n.Key()],
+				NodeKey: n.Key(), Delegated: n.Delegated, State: n.State, Why: n.Why, Fence: n.Fence, Unfit: p.unfitText(n.Key()), Path: n.Path, Machines: spread[n.Key()],
 			})
 		}
 		for k := range v.Work {
@@ -62,6 +63,15 @@ func (p controlPlane) Machines(ctx context.Context) ([]Machine, error) {
 		}
 	}
 	return out, nil
+}
+
+// unfitText is which check keeps new work off a node as a whole; empty: none does.
+func (p controlPlane) unfitText(k fleet.NodeKey) string {
+	h, _ := p.Health(k)
+	if i := slices.IndexFunc(h.Fences, func(f fleet.HealthFence) bool { return f.Device == nil }); i >= 0 {
+		return h.Fences[i].String()
+	}
+	return ""
 }
 
 // workOf is work as decisions see it. Replicas of services are replaced first: their controller sees the

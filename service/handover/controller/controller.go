@@ -164,7 +164,7 @@ func (m *managed) takeIn(now Machine) {
 		if m.nodes[n.NodeKey] == nil {
 			m.nodes[n.NodeKey] = &decide.Node{Name: n.Name}
 		}
-		m.nodes[n.NodeKey].State, m.nodes[n.NodeKey].Fence = n.State, n.Fence
+		m.nodes[n.NodeKey].State, m.nodes[n.NodeKey].Fence, m.nodes[n.NodeKey].Unfit = n.State, n.Fence, n.Unfit
 	}
 	maps.DeleteFunc(m.nodes, func(k fleet.NodeKey, _ *decide.Node) bool { return !there[k] })
 }

@@ -46,6 +46,7 @@ type MachineNode struct {
 	State     fleet.NodeState
 	Why       string   // of a state other than up
 	Fence     uint64   // epoch of our fence there, as the engine last said; 0: none
+	Unfit     string   // which of our checks keeps new work off the whole node; empty: none does
 	Path      []string // topology from the top down
 	Machines  int      // on so many machines is the node
 }

@@ -61,6 +61,7 @@ type Node struct {
 	Name  string
 	State fleet.NodeState // as the pool last said; "": it has not reported the node
 	Fence uint64          // epoch of our fence there, as the pool last said; 0: none
+	Unfit string          // which of our checks keeps new work off it as a whole; empty: none does
 
 	Contents *engine.NodeContents // the last answer of Empty; nil: none
 	Asked    time.Time            // when that was asked
@@ -462,7 +463,7 @@ func (p *plan) admitNew() {
 	next.Pool, next.Last, next.Fenced = p.o.Next, p.o.Pool, true
 }
 
-// checkNew opens the nodes of the new pool, and waits until they are up. That may take hours, and somebody may
+// checkNew opens the nodes of the new pool, and waits until they are up and no check of ours closes one. That may take hours, and somebody may
 // remove a fence of ours in the meantime: so each other pool's nodes are proved closed and empty to the end.
 func (p *plan) checkNew() {
 	for i := range p.in.Sides {
@@ -488,6 +489,8 @@ func (p *plan) checkNew() {
 			p.waitFor(n.Tried.Add(p.askPause()), "the engine of pool %s to report node %s: %s", s.Pool, n.Name, n.Trouble)
 		case n.Listed == nil:
 			p.askEngine(List, s.Pool, n, "")
+		case n.Listed.State == fleet.Up && n.Unfit != "":
+			p.waitFor(p.in.Now.Add(p.askPause()), "node %s of pool %s to be fit for work: %s", n.Name, s.Pool, n.Unfit)
 		case n.Listed.State == fleet.Up:
 			continue
 		case p.in.Now.Before(n.Listed.At.Add(p.askPause())):

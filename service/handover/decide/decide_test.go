@@ -209,6 +209,10 @@ func TestSteps(t *testing.T) {
 			},
 		},
 		{
+			name: "up, and a check keeps work off it", step: fleet.StepAdmit, waits: "node b1 of pool b to be fit for work: check disk failed: full",
+			with: func(in *decide.Input) { isUp(in); in.Sides[1].Nodes[0].Unfit = "check disk failed: full" },
+		},
+		{
 			name: "admitted, by an earlier process", step: fleet.StepAdmit, want: "empty a/a1 0",
 			with: func(in *decide.Input) { in.Sides[0].Nodes[0].Contents = nil },
 		},
