@@ -29,7 +29,7 @@ import (
 // elasticState is the running jobs that may grow, and what they were given.
 type elasticState struct {
 	growable     []*run
-	limitedUntil Instant // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
+	limitedUntil Instant // a limit, or nodes that it is kept off, keep one from growing, until then at least; never: time alone does not lift it; 0: none does
 	lent         int     // additions that nobody has asked back
 }
 
@@ -168,6 +168,9 @@ func (p *schedulingCycle) placeOneMore(r *run, group int, state *index.State) []
 	for i := range claims {
 		claims[i].Group = group
 	}
+	if until := Instant(r.spec.Avoid.Until); claims == nil && until > p.now { // it may grow there then
+		p.noteGrowthLimit(fullSeconds(time.Duration(until)))
+	}
 	if claims == nil || !p.mayGrow(r, claims) {
 		return nil
 	}
@@ -175,7 +178,7 @@ func (p *schedulingCycle) placeOneMore(r *run, group int, state *index.State) []
 }
 
 // additionShape compiles what is added to a job: in the pool, the partition and the flavours
-// that it is in, on other nodes than it has.
+// that it is in, on other nodes than it has and is kept off still.
 func (p *schedulingCycle) additionShape(r *run, group int) *class.Shape {
 	held := r.allClaims()
 	pool, known := p.poolOf(r.spec, held)
@@ -203,6 +206,9 @@ func (p *schedulingCycle) additionShape(r *run, group int) *class.Shape {
 		g.Not = slices.Clone(g.Not)
 		for i := range held {
 			g.Not = append(g.Not, held[i].Node)
+		}
+		if a := &r.spec.Avoid; Instant(a.Until) > p.now {
+			g.Not = append(g.Not, a.Nodes...)
 		}
 		slices.SortFunc(g.Not, index.CompareNames)
 		g.Not = slices.Compact(g.Not)

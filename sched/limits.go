@@ -300,12 +300,11 @@ func (p *schedulingCycle) crowdsHead(l *jobClass) bool {
 
 // advanceLimits goes on in time: minutes that running jobs may still use become less.
 func (c *Core) advanceLimits(now Instant) {
-	if s := &c.limits; s.book != nil {
+	s := &c.limits
+	if s.book != nil {
 		s.book.Advance(floorSeconds(now))
-		if s.due != 0 && s.due <= now {
-			c.cycleDue = true
-		}
 	}
+	c.cycleDue = c.cycleDue || s.due != 0 && s.due <= now
 }
 
 // chargeBudgets tells the book what was used up before (sched/usage.go), where a limit asks for
@@ -343,11 +342,12 @@ func (c *Core) chargeBudgets(now Instant) {
 // scheduleLimits finds when time may let a class pass.
 func (c *Core) scheduleLimits() {
 	s := &c.limits
-	if s.due = 0; s.book == nil {
-		return
-	}
+	s.due = 0
 	if c.elastic.limitedUntil != never {
 		s.due = c.elastic.limitedUntil
+	}
+	if s.book == nil {
+		return
 	}
 	for _, counter := range s.book.Timed() {
 		if int(counter) >= len(s.waiting) {

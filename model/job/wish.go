@@ -25,6 +25,8 @@ type Avoid struct {
 	Nodes []string      `json:"nodes"`
 	For   time.Duration `json:"for,omitempty"`
 	Text  string        `json:"text,omitempty"` // "a1 (attempt 1 failed there)"
+
+	Until int64 `json:"until,omitempty"` // in nanoseconds since 1970: what is added to it while it runs is kept off them so long
 }
 
 // Wish is a number that is wished for; N 0 is no wish. For is how long nothing else

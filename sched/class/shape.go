@@ -348,7 +348,7 @@ func sortedNames(names []string) []string {
 func Addition(spec *job.Spec, group int, partitions, pools []string, bounds []Bound) *Shape {
 	t := spec.Groups[group]
 	t.Nodes = job.Range{Min: t.Unit(), Max: t.Unit()}
-	t.Elastic, t.Subgroup = false, 0
+	t.Elastic, t.Subgroup, t.NodeList = false, 0, nil // named are the nodes of its minimum: it has them
 	s := &Shape{Partitions: partitions, Pools: pools, Groups: []Group{compileGroup(&t)}}
 	if features, kind, ok := joinBounds(bounds); !ok || len(features) > 0 && !s.Groups[0].restrictGroup(features, kind) {
 		return nil
