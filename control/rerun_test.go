@@ -1,12 +1,16 @@
 package control_test
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
@@ -171,5 +175,88 @@ func TestSameNodes(t *testing.T) {
 	b.fail(taker, engine.Exited, 0)
 	if _, again = b.runsOn(id, 3); again != first {
 		t.Errorf("it runs on %s, it ran on %s", again, first)
+	}
+}
+
+// TestExcludeFailedForgetsNothing: a node on which an attempt failed longer ago than attempts are
+// kept is kept, also over a restart, and so is one that failed an attempt before it began.
+//
+// Seen to fail with: nodes taken from the attempts that are kept; from those that began alone.
+func TestExcludeFailedForgetsNothing(t *testing.T) {
+	b := open(t, newHand(26, 8))
+	s := requeued(job.RerunExcludeFailed, 8)
+	s.Retries.Count = 40
+	id := b.submit(s)
+	seen := map[string]uint32{}
+	for n := uint32(1); n <= 24; n++ {
+		v := b.until(id, "launched", func(v state.View) bool {
+			return v.Job.Attempt == n && v.Job.State.Holds() && v.Report.Phase == engine.Accepted
+		})
+		node := v.Claims[0].Node
+		if was := seen[node]; was != 0 {
+			t.Fatalf("attempt %d runs on %s, which failed attempt %d", n, node, was)
+		}
+		seen[node] = n
+		if n == 1 { // never began
+			b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.NodeLost, Exit: job.ExitCode{Status: 1}, Ended: time.Now()})
+			continue
+		}
+		b.hand.start(v)
+		b.hand.end(v, engine.Exited, 1)
+		if n == 22 {
+			b.until(id, "again", func(v state.View) bool { return v.Job.Attempt == 23 && v.Report.Phase == engine.Accepted })
+			b.reopen()
+		}
+	}
+}
+
+// TestAJobKeepsOffANodeThatFailedItBeforeItBegan: for ten minutes, as one on which it ran.
+//
+// Seen to fail with: nodes taken from the attempts that began alone.
+func TestAJobKeepsOffANodeThatFailedItBeforeItBegan(t *testing.T) {
+	b := open(t, newHand(2, 8))
+	id := b.submit(requeued(job.RerunAnywhere, 8))
+	v := b.until(id, "launched", func(v state.View) bool { return v.Job.Attempt == 1 && v.Report.Phase == engine.Accepted })
+	first := v.Claims[0].Node
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.NodeLost, Exit: job.ExitCode{Status: 1}, Ended: time.Now()})
+	if v, again := b.runsOn(id, 2); again == first || len(v.Past) != 0 {
+		t.Errorf("it runs on %s again; kept %+v", again, v.Past)
+	}
+}
+
+// TestElasticJobsGrowAgain after a node failed them: one that asked for the same nodes on all others,
+// the others not on that node, for ten minutes or, if they asked for it, never.
+//
+// Seen to fail with: additions that must have the nodes of the minimum; that know of no nodes to keep
+// off; without a look when the time is over.
+func TestElasticJobsGrowAgain(t *testing.T) {
+	for rerun, want := range map[job.Rerun][2]int{job.RerunAnywhere: {2, 3}, job.RerunSameNodes: {3, 3}, job.RerunExcludeFailed: {2, 2}} {
+		t.Run(cmp.Or(string(rerun), "anywhere"), func(t *testing.T) {
+			c := newClock()
+			s := begin(t, control.Config{Clock: c}, 3, 3, nil, func(x *job.Spec) { x.Rerun = rerun })
+			first, refs := s.own.Claims[0].Node, s.refs()
+			s.hand.report(engine.Report{
+				Ref: s.own.Ref, Phase: engine.Ended, Gone: true, Cause: engine.NodeLost, Exit: job.ExitCode{Status: 1}, Started: c.Now(), Ended: c.Now(),
+				Nodes: []engine.NodeReport{{Node: first, Lost: true}},
+			})
+			for _, r := range refs {
+				s.gone(r, engine.Stopped)
+			}
+			s.own, _ = s.runsOn(s.id, 2)
+			has := func(n int) {
+				t.Helper()
+				s.has(n)
+				v, err := s.ctl.Job(t.Context(), s.id)
+				if on := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return c.Node == first }); err != nil || len(v.Claims) != n || on != (n == 3) {
+					t.Errorf("%v: with %d nodes it has %v, attempt 1 failed on %s", err, n, v.Claims, first)
+				}
+			}
+			has(want[0])
+			for _, ref := range s.refs() {
+				s.runs(ref)
+			}
+			s.pass(c, state.DefaultKeepOff)
+			has(want[1])
+		})
 	}
 }

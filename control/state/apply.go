@@ -157,7 +157,7 @@ func (e *JobRecord) notePast(retry int, keepOff time.Duration) {
 	if retry > 0 {
 		m.Retried = retry
 	}
-	if n := len(m.Past); a.started == 0 && retry == 0 || a.ended == 0 || n > 0 && m.Past[n-1].Attempt == e.Attempt {
+	if n := len(m.Past); a.ended == 0 || n > 0 && m.Past[n-1].Attempt == e.Attempt {
 		return
 	}
 	claims := a.allClaims()
@@ -172,6 +172,13 @@ func (e *JobRecord) notePast(retry int, keepOff time.Duration) {
 	if p.Failure != engine.NoFailure {
 		p.Pool = a.Pool
 	}
+	if a.started == 0 && retry == 0 { // it never began
+		if p.Failure == engine.NodeFailure {
+			e.noteFailed(&p)
+		}
+		return
+	}
+	e.noteFailed(&p)
 	m.Past = append(m.Past[max(0, len(m.Past)-maxPast+1):len(m.Past):len(m.Past)], p) // views share the old list
 }
 

@@ -99,10 +99,11 @@ type JobExtra struct {
 	Refusal         string
 	Moved           int64 // when it was last asked to move
 	PoolMoves       PoolMoves
-	message         string  // why it was ended
-	cancelledBy     *uint32 // the user who asked for the end; nil: nobody
-	kept            int64   // when an attempt last reported a checkpoint …
-	keptAs          string  // … and what; engine.Saved
+	message         string        // why it was ended
+	cancelledBy     *uint32       // the user who asked for the end; nil: nobody
+	failed          []FailedNodes // on which earlier attempts failed, the last one last; no element is changed
+	kept            int64         // when an attempt last reported a checkpoint …
+	keptAs          string        // … and what; engine.Saved
 }
 
 // PoolMoves is how a job has moved between pools while it waited. Names are a format on disk.

@@ -130,6 +130,7 @@ type RowDetail struct {
 	Failed   int             `json:"failed,omitempty"`
 	Retried  int             `json:"retried,omitempty"`
 	Past     []PastAttempt   `json:"past,omitempty"`
+	FailedOn []FailedNodes   `json:"failed_on,omitempty"`
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
 	By       *uint32         `json:"cancelled_by,omitempty"`
@@ -213,7 +214,7 @@ func (e *JobRecord) projectDetail(spec *job.Spec) []byte {
 	}
 	if m := e.Extra; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.Again, m.Failed, m.LimitEnd, m.message, m.Moved
-		d.Retried, d.Past, d.Pools = m.Retried, m.Past, m.PoolMoves
+		d.Retried, d.Past, d.FailedOn, d.Pools = m.Retried, m.Past, m.failed, m.PoolMoves
 		d.Foretold = [2]int64{m.Foretold, m.ForetoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
 		d.By = m.cancelledBy

@@ -259,10 +259,11 @@ func (s *State) entryOf(row *store.JobRow, d *RowDetail) (*JobRecord, error) {
 		}
 	}
 	e.setExtras(&o)
-	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Moved != 0 || d.Foretold != [2]int64{} || d.Kept != 0 || d.By != nil || d.Retried != 0 || len(d.Past) > 0 || d.Pools != (PoolMoves{}) {
+	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Moved != 0 || d.Foretold != [2]int64{} || d.Kept != 0 || d.By != nil || d.Retried != 0 || len(d.Past) > 0 || len(d.FailedOn) > 0 || d.Pools != (PoolMoves{}) {
 		m := e.EnsureExtra()
 		m.Again, m.Failed, m.LimitEnd, m.message, m.Moved = d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved
 		m.Retried, m.Past, m.PoolMoves = d.Retried, d.Past, d.Pools
+		e.restoreFailed(d)
 		m.Foretold, m.ForetoldAt = d.Foretold[0], d.Foretold[1]
 		m.kept, m.keptAs = d.Kept, d.KeptAs
 		m.cancelledBy = d.By
