@@ -228,6 +228,9 @@ func (p *plan) nextStep() {
 	case fleet.StepAdmit:
 		p.checkNew()
 	case fleet.StepCheck:
+		if !p.othersProved() { // the server may have been away since
+			return
+		}
 		next := p.stepDone(fleet.StepRelease, "pool %s has the machine", p.o.Pool)
 		next.Next, next.Deadline, next.Requeue = "", time.Time{}, false
 	default:
@@ -463,16 +466,26 @@ func (p *plan) admitNew() {
 	next.Pool, next.Last, next.Fenced = p.o.Next, p.o.Pool, true
 }
 
-// checkNew opens the nodes of the new pool, and waits until they are up and no check of ours closes one. That may take hours, and somebody may
-// remove a fence of ours in the meantime: so each other pool's nodes are proved closed and empty to the end.
-func (p *plan) checkNew() {
+// othersProved reports whether the nodes of each pool but the new one are proved closed and empty. A proof that is
+// lacking is asked for, or waited for.
+func (p *plan) othersProved() bool {
 	for i := range p.in.Sides {
 		if s := &p.in.Sides[i]; s.Pool != p.o.Pool && s.Fences && !planted.AdmitUnproved && !p.askProof(s) {
-			return
+			return false
 		}
 	}
 	if slices.Contains(p.in.Unheard, p.o.Last) {
 		p.waitFor(p.in.Now.Add(p.askPause()), "pool %s to report which nodes it has: it must have nothing on machine %s", p.o.Last, p.o.Machine)
+		return false
+	}
+	return true
+}
+
+// checkNew opens the nodes of the new pool, and waits until they are up and no check of ours closes one. That may
+// take hours, and somebody may remove a fence of ours in the meantime: so each other pool's nodes are proved closed
+// and empty to the end.
+func (p *plan) checkNew() {
+	if !p.othersProved() {
 		return
 	}
 	s := p.needSide(p.o.Pool)

@@ -24,7 +24,7 @@ func input(step fleet.HandoverStep) *decide.Input {
 		{Pool: "a", Fences: true, Nodes: []decide.Node{{Name: "a1", State: fleet.Up}}},
 		{Pool: "b", Fences: true, Nodes: []decide.Node{{Name: "b1", State: fleet.Draining}}},
 	}}
-	if step == fleet.StepAdmit {
+	if step == fleet.StepAdmit || step == fleet.StepCheck {
 		looked(in, 0, engine.NodeContents{Fence: fence(7)})
 	}
 	return in
@@ -48,7 +48,7 @@ func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epo
 // TestSteps: what follows from each step. A call is "verb pool/node epoch", a record "step pool", "back",
 // or "ended pool" where no hand-over is under way any more.
 //
-// Seen to fail without: the proof of other pools before the check, the marks kept of those that do not own a machine
+// Seen to fail without: the proof of other pools before the check and the end, the marks kept of those that do not own a machine
 // that moves; a side that has the machine no more waited for on the way back, or not asked for at the admission.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
@@ -266,6 +266,14 @@ func TestSteps(t *testing.T) {
 			},
 		},
 		{name: "checked", step: fleet.StepCheck, want: "ended b"},
+		{
+			name: "checked, by an earlier process", step: fleet.StepCheck, want: "empty a/a1 0",
+			with: func(in *decide.Input) { in.Sides[0].Nodes[0].Contents = nil },
+		},
+		{
+			name: "checked, and somebody removed the old pool's fence", step: fleet.StepCheck, want: "fence a/a1 7",
+			with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{}) },
+		},
 		{
 			name: "back, before the fence", step: fleet.StepAsked, want: "ended a",
 			with: func(in *decide.Input) { in.Owner.Back = true },

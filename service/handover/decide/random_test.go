@@ -227,7 +227,7 @@ func (w *world) checkRecord(r *fleet.MachineOwner) {
 		w.fail("a record of something else: %+v", r)
 	case r.Pool != was.Pool && (was.Step != fleet.StepProve || was.Back || r.Pool != was.Next):
 		w.fail("from %+v to %+v", was, r)
-	case r.Step == fleet.StepCheck && was.Step == fleet.StepAdmit:
+	case was.Step.Reached(fleet.StepAdmit) && r.Step != was.Step && was.Moving():
 		for _, name := range poolNames {
 			if n := w.memory[name]; name != r.Pool && (n.Contents == nil || !n.Contents.ProvedEmpty(was.Epoch) || w.now.Sub(n.Asked) > 30*time.Second) {
 				w.fail("%s gets the machine without a proof of %s: %+v", r.Pool, name, n.Contents)
