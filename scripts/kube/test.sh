@@ -44,11 +44,11 @@ if [ "${1:-}" = batch ]; then
 	exit $?
 fi
 # At most three clusters are beside each other, which mostly wait. One is of the lab's tests, then
-# of the server's, then of the storm on a whole server. Beside it is the driver's own storm, which no
+# of the server's, then of the storms on a whole server, one of them with a Slurm on the same machines. Beside it is the driver's own storm, which no
 # other of the driver's tests is beside, and then those, on two clusters (lab.Start lets no more be),
 # of which each has several tests at once. The packages below driver/kube that start no cluster are
 # make unit's.
-{ tests parts ./test/testcluster/kubelab && tests server "./server/daemon ./cmd/cox" -run Kube && tests outlives "./test/kill ./test/tutorial" -run Kube; } >"$out/beside" 2>&1 &
+{ tests parts ./test/testcluster/kubelab && tests server "./server/daemon ./cmd/cox" -run Kube && COX_SLURM=1 tests outlives "./test/kill ./test/tutorial" -run Kube; } >"$out/beside" 2>&1 &
 beside=$!
 tests storm ./driver/kube -run '^TestStorm$'
 rc=$?

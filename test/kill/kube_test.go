@@ -40,13 +40,13 @@ import (
 // no node has anything taken of it, and the cluster has nothing of ours: no pod, no Secret, no Service.
 // The store verifies.
 //
-// It blows for COX_STORM, or 40 s.
+// It blows for COX_STORM, or 30 s.
 //
 // Seen to fail with: a driver that begins anew without what it had.
 func TestKubeStorm(t *testing.T) {
 	l := lab.Start(t, lab.Config{Kubelets: 3})
 	t.Logf("seed %d (COX_KILL_SEED)", seed)
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("COX_STORM"), "40s"))
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("COX_STORM"), "30s"))
 	if err != nil {
 		t.Fatal(err)
 	}
