@@ -15,7 +15,7 @@ import (
 
 // seeds is how many worlds are run where nobody says otherwise: enough for the counts below. make
 // torture runs twice as many from there on, and then others until it is stopped.
-const seeds = 1_000
+const seeds = 700
 
 // told is how many failures are shortened and told.
 const told = 3
@@ -47,7 +47,7 @@ func runSeeds(t *testing.T, s *sweep) {
 	})
 	t.Log(s.String())
 	ran := s.next - s.first
-	if s.bad > 0 || ran < 1000 && !s.services || ran < 100 {
+	if s.bad > 0 || ran < seeds && !s.services || ran < 100 {
 		return
 	}
 	for f, n := range s.faults { // the rarest comes 15 times in a hundred seeds
