@@ -15,7 +15,7 @@ import (
 // SharedMachines finds nodes of a pool on machines that other pools own, or report: no work starts there before
 // they are handed over. It is nil where there are none. The caller holds the lock of the state.
 func SharedMachines(pool string, s *state.State, nodes []fleet.Node) []engine.Finding {
-	var names []string
+	var names, several []string
 	of := map[string][]string{} // pool → its machines
 	for i := range nodes {
 		shared := false
@@ -26,6 +26,9 @@ func SharedMachines(pool string, s *state.State, nodes []fleet.Node) []engine.Fi
 		}
 		if shared {
 			names = append(names, nodes[i].Name)
+			if all := nodes[i].Machines(); len(all) > 1 {
+				several = append(several, nodes[i].Name+" on "+strings.Join(all, " and "))
+			}
 		}
 	}
 	if len(names) == 0 {
@@ -36,11 +39,19 @@ func SharedMachines(pool string, s *state.State, nodes []fleet.Node) []engine.Fi
 		slices.Sort(of[owner])
 		whose = append(whose, fmt.Sprintf("%s of pool %s", hostlist.Compress(slices.Compact(of[owner])), owner))
 	}
-	return []engine.Finding{{
+	found := []engine.Finding{{
 		What: "machines", State: engine.Warning,
 		Text: fmt.Sprintf("%s: on %s; nothing starts there until the machine is handed over to pool %s", hostlist.Compress(names), strings.Join(whose, ", "), pool),
 		Mend: "hand the machines over: cox node move",
 	}}
+	if len(several) > 0 {
+		found = append(found, engine.Finding{
+			What: "machine names", State: engine.Warning,
+			Text: "nodes on several machines cannot be handed over: " + strings.Join(several, ", "),
+			Mend: "if these are two names of one machine, have the kubelet's host name be the node's name: --hostname-override",
+		})
+	}
+	return found
 }
 
 // otherOwner is the pool that owns a machine, or would with a second pool; empty: it is none but this one.

@@ -94,6 +94,10 @@ func TestSharedMachines(t *testing.T) {
 	if len(found) != 1 || found[0].State != engine.Warning || !strings.HasPrefix(found[0].Text, "n[1,3],virtual: on h7,n1 of pool a, n3 of pool b; ") {
 		t.Errorf("%+v", found)
 	}
+	found = pools.SharedMachines("q", st, []fleet.Node{{Name: "n1"}, {Name: "ip-1", Hosts: []string{"h7", "ip-1"}}})
+	if len(found) != 2 || found[1].Text != "nodes on several machines cannot be handed over: ip-1 on h7 and ip-1" { // two names of a Kubernetes node
+		t.Errorf("of a node with two names: %+v", found)
+	}
 	if found := pools.SharedMachines("q", st, []fleet.Node{{Name: "n2"}, {Name: "n9"}}); found != nil {
 		t.Errorf("its own: %+v", found)
 	}
