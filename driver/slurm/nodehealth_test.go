@@ -2,6 +2,7 @@ package slurm_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,7 +15,7 @@ import (
 
 // What a HealthCheckProgram leaves on a node is a check of it. A drain that is our own fence is none.
 //
-// Seen to fail without the look at whose drain it is.
+// Seen to fail without the look at whose drain it is, and with the time of the look in place of the list's.
 func TestNodesAsChecks(t *testing.T) {
 	s := &stage{nodes: []site.Node{
 		{Name: "a1", State: "mixed", Available: true},
@@ -25,6 +26,7 @@ func TestNodesAsChecks(t *testing.T) {
 	}}
 	e, _ := stageWith(t, s, func(*slurm.Config) {})
 	var c engine.NodeChecker = e
+	var listed time.Time
 	for node, want := range map[string]fleet.CheckResult{
 		"a1": {Verdict: fleet.Passed, Text: "mixed"},
 		"a2": {Verdict: fleet.Failed, Text: "idle+drain: NHC: check_fs_mount: /home not mounted"},
@@ -37,6 +39,10 @@ func TestNodesAsChecks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if at := got[0].At; at.IsZero() || !listed.IsZero() && !at.Equal(listed) {
+			t.Errorf("%s: seen at %s, and the nodes were listed once, at %s", node, at, listed)
+		}
+		listed, got[0].At = got[0].At, time.Time{}
 		if d := cmp.Diff([]fleet.CheckResult{want}, got); d != "" {
 			t.Errorf("%s: %s", node, d)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/inventory"
 	"github.com/coxswain-sched/coxswain/driver/slurm/nodefence"
@@ -27,6 +28,7 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
+	asked := time.Now()
 	found, err := e.cfg.Site.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +47,7 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	e.markForeignUse(found, all)
 	e.See(found)
 	e.mu.Lock()
-	e.seen.nodes, e.seen.found, e.seen.nameless = all, found, podsWithoutMachine(found)
+	e.seen.nodes, e.seen.found, e.seen.nameless, e.seen.asked = all, found, podsWithoutMachine(found), asked
 	e.mu.Unlock()
 	return slices.Clone(all), nil
 }
@@ -53,9 +55,11 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 // CheckNode is engine.NodeChecker's: the state and the reason that slurmctld has of a node, as last listed. They
 // are what a HealthCheckProgram leaves there.
 func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResult, error) {
+	var asked time.Time
 	seen := func() *site.Node {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		asked = e.seen.asked
 		if i := slices.IndexFunc(e.seen.found, func(n site.Node) bool { return n.Name == node }); i >= 0 {
 			return &e.seen.found[i]
 		}
@@ -70,7 +74,7 @@ func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResul
 			return nil, fault.New(fault.NotFound, "Slurm has no node %s", node)
 		}
 	}
-	r := fleet.CheckResult{Check: "node", Verdict: fleet.Passed, From: "slurm", Text: n.State}
+	r := fleet.CheckResult{Check: "node", Verdict: fleet.Passed, From: "slurm", Text: n.State, At: asked}
 	if n.Reason != "" {
 		r.Text += ": " + n.Reason
 	}
@@ -115,6 +119,7 @@ type clusterState struct {
 	nodes    []fleet.Node
 	nameless []string     // nodes in pods on machines that nobody names
 	found    []site.Node  // the nodes as Slurm has them; never written to
+	asked    time.Time    // when they were
 	others   ForeignUse   // held by jobs that are not ours
 	cluster  site.Cluster // as slurmctld describes itself
 }

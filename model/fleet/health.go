@@ -25,6 +25,9 @@ type CheckResult struct {
 	Verdict Verdict `json:"verdict" enum:"pass,warn,fail,unknown" doc:"unknown: it could not be looked at, which says nothing of the node"`
 	Text    string  `json:"text,omitempty" doc:"what was seen"`
 	From    string  `json:"from,omitempty" doc:"whose check it is, if it was read and not run by Coxswain: slurm, kubernetes"`
+
+	// At is when the system that it was read from was asked; zero: it was seen now.
+	At time.Time `json:"-"`
 }
 
 // HealthFence keeps new work off a node, or off one device of it, since a check failed. It is apart from

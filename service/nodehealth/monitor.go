@@ -72,7 +72,7 @@ type Config struct {
 // Result is what the last check of a node has seen.
 type Result struct {
 	Key     fleet.NodeKey
-	At      time.Time
+	At      time.Time // when the oldest of Results was seen
 	Results []fleet.CheckResult
 	Failure error // nobody looked; Results are those of before
 }
@@ -338,6 +338,9 @@ func (m *Monitor) checkNode(k fleet.NodeKey, l *look) {
 	if w.last.Failure = err; err == nil {
 		w.last.Results, w.last.At = results, m.cfg.Now()
 		for _, r := range results {
+			if !r.At.IsZero() && r.At.Before(w.last.At) {
+				w.last.At = r.At
+			}
 			if r.Verdict == fleet.Failed {
 				m.failed[r.Check]++
 			}

@@ -150,6 +150,25 @@ func TestAFenceEndsByItself(t *testing.T) {
 	}
 }
 
+// What another system has seen is as old as its list, however late it is asked for.
+//
+// Seen to fail with the time of the check.
+func TestOldResultsAreOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		p.says = disk(fleet.Passed)
+		listed := time.Now()
+		p.says[0].At = listed
+		m := runMonitor(t, nodehealth.Config{Plane: p})
+		for range 2 {
+			time.Sleep(time.Hour)
+			if got, err := m.Check(t.Context(), []fleet.NodeKey{nodeKey("n1")}); err != nil || !got[0].At.Equal(listed) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+	})
+}
+
 // The ends of jobs have their own nodes looked at, and no list of all nodes made. A node on which jobs run is
 // checked when the last of them ends; the end of one that failed does not wait for that.
 //

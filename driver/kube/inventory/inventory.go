@@ -72,6 +72,7 @@ func (s *Inventory) Refresh(ctx context.Context) ([]Machine, error) {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
 	var nodes []corev1.Node
+	asked := time.Now()
 	if err := cluster.Unbroken(func() error {
 		nodes = nil
 		_, err := cluster.List(ctx, s.cluster, cluster.Nodes, cluster.Selection{}, func(n *corev1.Node) error {
@@ -106,6 +107,11 @@ func (s *Inventory) Refresh(ctx context.Context) ([]Machine, error) {
 		return nil, err
 	}
 	all := readNodes(&terms, nodes, use)
+	for i := range all {
+		for k := range all[i].Health {
+			all[i].Health[k].At = asked
+		}
+	}
 	attachDRADevices(&terms, all, stock, s.numbers)
 	volumes, err := s.readVolumes(ctx, had)
 	if err != nil {
