@@ -154,7 +154,7 @@ func (l *loop) claimMachines(of ...*pools.Member) {
 					continue
 				}
 				seen[m] = true
-				if s.Owners.Of(m) == nil {
+				if o := s.Owners.Of(m); o == nil || l.isOutdated(o) {
 					machines = append(machines, m)
 				}
 			}
@@ -167,7 +167,13 @@ func (l *loop) claimMachines(of ...*pools.Member) {
 	work := l.poolsWithWork(machines...)
 	var v state.OwnersSet
 	for _, m := range machines {
-		v.Owners = append(v.Owners, fleet.MachineOwner{Machine: m, Pool: l.ownerFor(m, of, work[m]), Epoch: l.firstEpoch(m)})
+		pool := l.ownerFor(m, of, work[m])
+		if o := s.Owners.Of(m); o != nil {
+			pool = o.Pool
+		}
+		if pool != "" {
+			v.Owners = append(v.Owners, l.firstOwner(m, pool))
+		}
 	}
 	l.stageOwners(v, nil)
 }
@@ -220,30 +226,63 @@ func (l *loop) eachNode(p *pools.Member, f func(*fleet.Node)) {
 }
 
 // ownerFor is the pool that a machine without an owner is given to: one with work there, else the one that
-// was there first. Pools that report it and are not among those that now report were there before.
-func (l *loop) ownerFor(machine string, now []*pools.Member, work map[string]bool) string {
+// was there first, of those without our fence. Pools that report it and are not among those that now report were
+// there before. Empty: all have our fence, from a journal that is lost, and whose it is nobody can say.
+func (l *loop) ownerFor(machine string, now []*pools.Member, work map[string]bool) (first string) {
 	if len(work) > 0 {
 		return slices.Min(slices.Collect(maps.Keys(work)))
 	}
-	on := l.state.OnMachines.On(machine)
-	for _, k := range on {
-		if !slices.ContainsFunc(now, func(p *pools.Member) bool { return p.Name == k.Pool }) && !l.pools.IsGone(k.Pool) {
+	fences := l.fencesOn(machine)
+	for _, k := range l.state.OnMachines.On(machine) {
+		switch {
+		case fences[k.Pool] != 0:
+		case !slices.ContainsFunc(now, func(p *pools.Member) bool { return p.Name == k.Pool }) && !l.pools.IsGone(k.Pool):
 			return k.Pool
+		case first == "":
+			first = k.Pool
 		}
 	}
-	return on[0].Pool
+	return first
 }
 
-// firstEpoch is the epoch of the first record of a machine: after that of each fence of ours that is still
-// there, from a journal that is lost or a pool that was removed.
-func (l *loop) firstEpoch(machine string) uint64 {
-	epoch := uint64(0)
+// fencesOn has the epochs of our fences on a machine, by pool; of several nodes of a pool, the last one.
+func (l *loop) fencesOn(machine string) map[string]uint64 {
+	out := map[string]uint64{}
 	for _, k := range l.state.OnMachines.On(machine) {
-		if n := l.realNode(k); n != nil {
-			epoch = max(epoch, n.Fence)
+		if n := l.realNode(k); n != nil && n.Fence != 0 {
+			out[k.Pool] = max(out[k.Pool], n.Fence)
 		}
 	}
-	return epoch + 1
+	return out
+}
+
+// firstOwner is the first record of a machine. Its epoch is after that of each fence of ours that is still there,
+// from a journal that is lost or a pool that was removed; the fences of other pools are kept.
+func (l *loop) firstOwner(machine, pool string) fleet.MachineOwner {
+	o := fleet.MachineOwner{Machine: machine, Pool: pool, Epoch: 1}
+	for of, epoch := range l.fencesOn(machine) {
+		o.Epoch, o.Fenced = max(o.Epoch, epoch+1), o.Fenced || of != pool
+	}
+	return o
+}
+
+// isOutdated reports whether a first record was made before a pool had answered that has a later fence of ours: a
+// hand-over of its epochs would come too late for that. The owner is the one without the fence, as before.
+func (l *loop) isOutdated(o *fleet.MachineOwner) (later bool) {
+	if o.Step != "" || o.Last != "" {
+		return false
+	}
+	for _, k := range l.state.OnMachines.On(o.Machine) {
+		n := l.realNode(k)
+		switch {
+		case n == nil || n.Fence == 0:
+		case k.Pool == o.Pool:
+			return false
+		case n.Fence > o.Epoch:
+			later = true
+		}
+	}
+	return later
 }
 
 // realNode is a node as its engine reports it; nil: there is none.

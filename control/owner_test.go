@@ -268,6 +268,56 @@ func TestAPoolThatIsNotConfiguredKeepsItsMachines(t *testing.T) {
 	}
 }
 
+// TestOwnersWithoutAJournal: of a machine without a record, the pool with our fence is the one that had given it
+// away. Where all have it, nobody knows, and nothing starts.
+//
+// Seen to fail with: ownerFor that does not look at fences; without isOutdated; firstOwner that keeps no fences.
+func TestOwnersWithoutAJournal(t *testing.T) {
+	fenced := func(h *hand, epochs ...uint64) *hand {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for i, e := range epochs {
+			if h.nodes[i].Fence, h.nodes[i].State = e, fleet.Up; e != 0 {
+				h.nodes[i].State = fleet.Draining
+			}
+		}
+		return h
+	}
+	records := func(b *bench) (out string) {
+		for _, o := range b.ctl.MachineOwners(t.Context()) {
+			out += fmt.Sprintf("%s=%s %d %v;", o.Machine, o.Pool, o.Epoch, o.Fenced)
+		}
+		return out
+	}
+	p := fenced(named("a", 3, 8), 5, 7, 0)
+	q := fenced(standing(named("b", 3, 8), "a1", "a2", "a3"), 0, 6, 0)
+	b := two(t, p, q, control.Config{})
+	if got := records(b); got != "a1=q 6 true;a3=p 1 false;" {
+		t.Errorf("the owners are %s", got)
+	}
+	for pool, node := range map[string]string{"p": "a2", "q": "b2"} {
+		if n := b.nodeView(pool, node).Node; n.State != fleet.Draining || !strings.Contains(n.Why, "machine a2 has no owner: the journal has none") {
+			t.Errorf("%s/%s is %s %q", pool, node, n.State, n.Why)
+		}
+	}
+	fenced(q, 0, 0, 0) // somebody knows
+	if err := b.ctl.Compare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has an owner", func() bool { return records(b) == "a1=q 6 true;a2=q 8 true;a3=p 1 false;" })
+
+	// A pool that answers later has a fence of an epoch that the first record did not know.
+	s := &sites{hands: map[string]*hand{"q": fenced(standing(named("q", 1, 8), "a1"), 9)}, closed: map[string]int{}}
+	b = openWith(t, named("a", 1, 8), control.Config{OpenPool: s.open})
+	if err := b.ctl.AddPool(t.Context(), job.Actor{}, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		eventually(t, "its epoch is after the fence", func() bool { return records(b) == "a1=p 10 true;" })
+		b.reopen()
+	}
+}
+
 // TestManyMachinesInOneRecord: a report of many machines makes one record, and another look none.
 //
 // Seen to fail with: claimMachines that makes a record for each machine.

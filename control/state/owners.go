@@ -222,6 +222,8 @@ func (s *State) WhyNotOwned(n *fleet.Node) string {
 	for _, m := range s.OnMachines.Of(n) {
 		o := s.Owners.Of(m)
 		switch {
+		case o == nil && s.ManyPools && n.Fence != 0:
+			return "machine " + m + " has no owner: the journal has none, and Coxswain's fence stands on its nodes; remove it, in the engine of the pool that is to have the machine"
 		case o == nil && s.ManyPools:
 			return "machine " + m + " has no owner yet: its record is being written"
 		case o != nil:

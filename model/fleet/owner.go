@@ -96,7 +96,8 @@ func (o *MachineOwner) Check() error {
 // CheckNext refuses a record that does not follow this one: fault.Conflict. What follows is the same step
 // with other words (evidence, waits, deadline), the next step, or a walk back, which ends with
 // StepRelease and the old pool. Only a record without a hand-over is followed by StepAsked, or by
-// another pool that owns the machine because the one before is gone; the epoch is one more then. A
+// a record that names the owner anew: another pool, because the one before is gone, or the same with an epoch
+// after a fence that nobody knew of. The epoch is one more then, without a hand-over at least one. A
 // hand-over that has reached StepAdmit, too, is followed by one to another pool: nothing else takes the
 // machine back.
 func (o *MachineOwner) CheckNext(next *MachineOwner) error {
@@ -106,7 +107,7 @@ func (o *MachineOwner) CheckNext(next *MachineOwner) error {
 	again := o.Moving() && o.Step.Reached(StepAdmit) && next.Step == StepAsked
 	if !o.Moving() || again {
 		switch {
-		case next.Epoch != o.Epoch+1:
+		case next.Epoch <= o.Epoch, next.Moving() && next.Epoch != o.Epoch+1:
 			return o.refuse(fault.Conflict, "epoch %d does not follow epoch %d", next.Epoch, o.Epoch)
 		case next.Moving() && (next.Step != StepAsked || next.Pool != o.Pool || next.Back):
 			return o.refuse(fault.Conflict, "it belongs to pool %s, and no hand-over to pool %s has begun that could be at step %s", o.Pool, next.Next, next.Step)
