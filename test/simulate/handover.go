@@ -50,7 +50,6 @@ type handovers struct {
 	calm    bool
 	running map[engine.Ref]handed // attempts that live, by what really is
 	foreign map[string]string     // work of others that lives → its node
-	started int
 	writes  int
 	out     Result
 
@@ -64,7 +63,6 @@ type handovers struct {
 // handed is an attempt that lives.
 type handed struct {
 	pool  string
-	job   job.ID
 	nodes []string
 }
 

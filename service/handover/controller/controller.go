@@ -49,7 +49,6 @@ type Controller struct {
 // managed is a machine with what only the memory of this process knows.
 type managed struct {
 	Machine
-	epoch   uint64                         // of the record that the memory belongs to
 	nodes   map[fleet.NodeKey]*decide.Node // what engines said
 	busy    bool                           // something is being done for it
 	due     time.Time                      // decide again then, or when something changes
