@@ -43,7 +43,7 @@ func (s *slurmSite) testAdvised(t *testing.T) {
 	s.eventually(t, pool+` +slurm 2\S+ +up +4 `, "pool", "list")
 
 	large := s.file(t, "large-s.sh", "#SBATCH -N4 --ntasks-per-node=1\necho here\nsrun -l hostname\n")
-	s.ok(t, "✓ pool "+pool+": gangs served (strict); cox submit chooses it\n         ✗ pool local: cannot run it: needs 4 nodes, only 2 qualify\n", "advise", large)
+	s.ok(t, "✓ pool "+pool+": gangs served (strict); expected to start at once; cox submit chooses it\n         ✗ pool local: cannot run it: needs 4 nodes, only 2 qualify\n", "advise", large)
 	r := s.cox(t, "submit", large)
 	if want := "pool      " + pool + ", slurm is advised: coupled, 4 nodes, bare metal\n"; r.Code != 0 || r.Err != want {
 		t.Fatalf("exit %d\n%swant %s%s", r.Code, r.Err, want, r.Out)

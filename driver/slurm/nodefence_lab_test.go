@@ -49,7 +49,13 @@ func conformFences(t *testing.T, l *lab.Lab, b *bench) {
 		},
 		Silence: func(t *testing.T, _ engine.Engine, node string) func() {
 			l.Kill(t, "slurmd."+node)
-			l.Run(t, "scontrol", "update", "NodeName="+node, "State=NORESP")
+			// What slurmd sent before it was killed may still be taken for an answer.
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(l.Run(t, "sinfo", "--noheader", "--Node", "--nodes="+node, "--format=%t"), "*"); {
+				if time.Now().After(deadline) {
+					t.Fatalf("node %s is never said to be silent", node)
+				}
+				l.Run(t, "scontrol", "update", "NodeName="+node, "State=NORESP")
+			}
 			return func() { l.Begin(t, "slurmd."+node) }
 		},
 	}
