@@ -46,6 +46,7 @@ resume                                   -       -       -        -       -     
 raise priority or limits of              -       -       -        -       -       +
 drain or resume nodes of                 -       -       -        -       -       +
 check the nodes of                       -       -       -        -       -       +
+hand over machines of                    -       -       -        -       -       +
 add, check or remove pools of            -       -       -        -       -       +
 move running jobs of                     -       -       -        -       -       +
 
