@@ -244,6 +244,7 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 	cfg := p.gang.e.cfg
 	ref := p.gang.launch.Ref
 	var deaf, silent <-chan time.Time
+	toEnd := false // it was told to end the part
 	pulse := time.NewTimer(cfg.Pulse)
 	defer pulse.Stop()
 	for {
@@ -254,8 +255,11 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 				p.requeueCommand(c)
 				return false
 			}
-			if c.Op != attempt.OpSignal && deaf == nil {
-				deaf = time.After(cfg.Deaf)
+			if c.Op != attempt.OpSignal {
+				toEnd = true
+				if deaf == nil {
+					deaf = time.After(cfg.Deaf)
+				}
 			}
 		case r, ok := <-s.records:
 			if !ok {
@@ -279,6 +283,9 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 			pulse.Reset(cfg.Pulse)
 		case <-silent:
 			p.onGang(func() { p.deaf = true })
+			if toEnd { // what it said after the command was on its way before
+				p.killSupervisor(s)
+			}
 		case <-ctx.Done():
 			return false
 		}

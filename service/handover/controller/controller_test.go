@@ -178,12 +178,14 @@ func TestAbort(t *testing.T) {
 func TestSilentEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 0, false)
+		s.mu.Lock()
 		s.faults = func(pool string, c fake.Call) (error, error) {
 			if c.Node == "a1" {
 				return fake.Late(fault.New(fault.Unavailable, "no answer")), nil
 			}
 			return nil, nil
 		}
+		s.mu.Unlock()
 		s.move(controller.Request{Nodes: []string{"a1", "a2"}, To: "b"})
 		s.until("the other is handed over", func() bool { return s.owner("m2").Pool == "b" && !s.owner("m2").Moving() })
 		s.until("it says what it waits for", func() bool {
@@ -395,6 +397,7 @@ func TestWaitsWithTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 0, false)
 		began := time.Now()
+		s.mu.Lock()
 		s.faults = func(_ string, c fake.Call) (error, error) {
 			if c.Node == "a1" {
 				took := time.Since(began).Round(time.Second)
@@ -402,6 +405,7 @@ func TestWaitsWithTimes(t *testing.T) {
 			}
 			return nil, nil
 		}
+		s.mu.Unlock()
 		s.move(controller.Request{Nodes: []string{"a1"}, To: "b"})
 		s.until("it says what it waits for", func() bool { return strings.Contains(s.owner("m1").Waits, "no answer for ") })
 		first := s.owner("m1").At
