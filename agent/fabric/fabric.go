@@ -1,14 +1,14 @@
 // Package fabric is one rank of the job by which cox verify --fabric tries the network between the
 // nodes of a pool.
 //
-// The model. A rank listens on a port of its node and prints a line of where, with a token of its
-// own. When all ranks have done so, whoever started them hands each a line of all of them. A rank
-// then connects to the next one, and is connected to by the one before: a ring over TCP. In it each
-// connection is measured alone, and then an all-reduce of some sizes, of which the sum is checked. What
-// was measured are lines again, which package verify of the commands reads.
+// The model. A rank listens on a port of its node and prints a line with its address and a token of
+// its own. When all ranks have printed theirs, the caller hands each rank the lines of all. A rank
+// then connects to the next one and accepts the one before: a ring over TCP. The ranks measure each
+// connection alone, then run all-reduces of several sizes and check the sums. They print the results as
+// lines again, which package verify of the commands reads.
 //
-// Sizes, rounds and the time in all are bounded. A rank answers only to those that know its token. It
-// needs no rights, and uses no device: it measures what programs have of the network over TCP, not
+// Sizes, rounds and the whole time have bounds. A rank answers only those that know its token. It
+// needs no rights, and uses no device: it measures what programs get from the network over TCP, not
 // RDMA.
 package fabric
 
