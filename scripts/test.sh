@@ -14,9 +14,10 @@ trap 'exit 130' INT TERM
 # lane SUITE…: one suite after the other, all of them whatever becomes of the ones before.
 lane() {
 	for suite in "$@"; do
-		local from=$SECONDS state=ok
-		$calm make --no-print-directory "$suite" >"$COX_REPORT/$suite.log" 2>&1 || state=FAILED
-		printf '%-15s %-6s %4d s\n' "$suite" "$state" $((SECONDS - from)) | tee -a "$COX_REPORT/suites"
+		local from=$SECONDS state=ok TIMEFORMAT='%U %S'
+		{ time $calm make --no-print-directory "$suite" >"$COX_REPORT/$suite.log" 2>&1; } 2>"$COX_REPORT/$suite.cpu" || state=FAILED
+		printf '%-15s %-6s %4d s, %4.0f s of processors\n' "$suite" "$state" $((SECONDS - from)) \
+			"$(awk 'END { print $1 + $2 }' "$COX_REPORT/$suite.cpu")" | tee -a "$COX_REPORT/suites"
 		[ "$state" = ok ] || sed "s/^/$suite: /" "$COX_REPORT/$suite.log"
 	done
 }

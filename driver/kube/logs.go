@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -58,8 +59,13 @@ func (e *Engine) keepLog(a *attempt) {
 	})
 }
 
-// lostLog begins what a kubelet sends in the place of the log of a container that it has removed.
-const lostLog = "unable to retrieve container logs for "
+// lostLogs begin what a kubelet sends in the place of the log of a container that it has removed, or is removing.
+var lostLogs = [...]string{"unable to retrieve container logs for ", `failed to try resolving symlinks in path "/var/log/pods/`}
+
+// isLostLog reports whether a log begins so.
+func isLostLog(first []byte) bool {
+	return slices.ContainsFunc(lostLogs[:], func(l string) bool { return bytes.HasPrefix(first, []byte(l)) })
+}
 
 // keepLogOf is keepLog for one pod. Of a manifest a longer copy takes the place of one that was made before
 // the pod was told to end.
@@ -87,12 +93,12 @@ func (e *Engine) keepLogOf(a *attempt, rank int) {
 		if err != nil {
 			return err
 		}
-		first := make([]byte, len(lostLog))
+		first := make([]byte, max(len(lostLogs[0]), len(lostLogs[1])))
 		n, err := io.ReadFull(from, first)
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			err = nil
 		}
-		if err == nil && string(first[:n]) == lostLog {
+		if err == nil && isLostLog(first[:n]) {
 			err = errors.New("the kubelet has the log no more")
 		}
 		var size int64

@@ -128,3 +128,37 @@ func TestALogThatWasBegunAnewBeforeItsEnd(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestLostLogIsNoOutput: what a kubelet says in the place of a log that it has no more is not kept as output.
+//
+// Seen to fail with: one of the sentences that kubelets use.
+func TestLostLogIsNoOutput(t *testing.T) {
+	s := newStand(t, "n1")
+	var log atomic.Value
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/log") {
+			return false
+		}
+		_, _ = io.WriteString(w, log.Load().(string))
+		return true
+	})
+	e := s.open(nil)
+	for i, x := range []struct {
+		log  string
+		kept bool
+	}{
+		{"unable to retrieve container logs for containerd://0a1b", false},
+		{`failed to try resolving symlinks in path "/var/log/pods/default_cox-a-1-1-2_0a/main/0.log": lstat /var/log/pods/default_cox-a-1-1-2_0a/main/0.log: no such file or directory`, false},
+		{"short\n", true},
+		{`failed to try resolving symlinks in path "/data"`, true},
+	} {
+		a := ran(e, uint64(i+1))
+		a.report.Started = time.Now()
+		log.Store(x.log)
+		e.keepLogOf(a, 0)
+		got, err := os.ReadFile(e.logs.fileOf(a.ref))
+		if x.kept && string(got) != x.log || !x.kept && err == nil {
+			t.Errorf("%q: kept is %q, %v", x.log, got, err)
+		}
+	}
+}

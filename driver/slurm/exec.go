@@ -2,9 +2,11 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
@@ -27,7 +29,7 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	if len(r.Command) == 0 || r.Command[0] == "" {
 		return job.ExitCode{}, fault.New(fault.Invalid, "no command is given")
 	}
-	p, err := e.findStepPlace(ref, &r)
+	p, err := e.awaitStepPlace(ctx, ref, &r)
 	if err != nil {
 		return job.ExitCode{}, err
 	}
@@ -80,6 +82,28 @@ type stepPlace struct {
 	nodes int
 }
 
+// placeWait is how long a command waits until Slurm has said on which nodes an attempt runs: its own word
+// that it has begun comes before that.
+const placeWait = 15 * time.Second
+
+// awaitStepPlace is findStepPlace once the nodes of an attempt that has begun are known.
+func (e *Engine) awaitStepPlace(ctx context.Context, ref engine.Ref, r *engine.ExecRequest) (*stepPlace, error) {
+	for end := time.Now().Add(placeWait); ; {
+		p, err := e.findStepPlace(ref, r)
+		if !errors.Is(err, errNoPlaceYet) || time.Now().After(end) {
+			return p, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// errNoPlaceYet is in the error of an attempt that has not ended, and of which no node is known.
+var errNoPlaceYet = errors.New("does not run")
+
 // findStepPlace is where a command is to run.
 func (e *Engine) findStepPlace(ref engine.Ref, r *engine.ExecRequest) (*stepPlace, error) {
 	e.mu.Lock()
@@ -91,7 +115,7 @@ func (e *Engine) findStepPlace(ref engine.Ref, r *engine.ExecRequest) (*stepPlac
 	case a.ended:
 		return nil, fault.New(fault.Conflict, "attempt %s has ended", ref)
 	case a.report.Phase != engine.Running || a.id == 0 || len(a.report.Nodes) == 0:
-		return nil, fault.New(fault.Conflict, "attempt %s does not run", ref)
+		return nil, fault.New(fault.Conflict, "attempt %s %w", ref, errNoPlaceYet)
 	}
 	p := &stepPlace{ref: ref, order: a.order, id: a.id, user: a.user, guard: a.guard, base: a.base, node: a.report.Nodes[0].Node, nodes: len(a.report.Nodes)}
 	if r.Node == "" && r.Rank != nil && p.nodes > 1 {
