@@ -42,7 +42,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces bench-handover torture fuzz build release clean docs site
+.PHONY: web test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces bench-handover torture fuzz build release clean docs site
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -50,11 +50,16 @@ test: $(BIN)/.tools           ## everything that must pass before a commit lands
 quick: $(BIN)/.tools          ## vet and unit tests of the packages that changed and of those that import them
 	scripts/quick.sh
 
-build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe, the PMIx server
+web:                          ## web/dist: the web console, from web/ui (Node 20 or newer)
+	scripts/web.sh
+
+build:                        ## bin/: cox (with the web console where Node 20 is there), Slurm's names, what runs in pods, the live view, the GPU probe, the PMIx server
+	@if [ -f web/ui/package.json ]; then scripts/web.sh --try; fi
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe ./cmd/cox-pmix
 
 # VERSION=v1.2.3 outranks the commit's tag, SOURCE_DATE_EPOCH its time.
 release:                      ## dist/: archives for Linux and macOS, Debian packages, images, Helm chart, SBOM, licences of third parties, checksums
+	@if [ -f web/ui/package.json ]; then scripts/web.sh; fi
 	$(GO) run ./internal/release/make -o $(or $(OUT),dist)
 
 cross:                        ## the client builds for macOS

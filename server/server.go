@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"net"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
+	"github.com/coxswain-sched/coxswain/server/console"
 	"github.com/coxswain-sched/coxswain/server/jobs"
 	"github.com/coxswain-sched/coxswain/server/machines"
 	"github.com/coxswain-sched/coxswain/server/schedules"
@@ -26,6 +28,7 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/route"
 	"github.com/coxswain-sched/coxswain/store/secret"
 	"github.com/coxswain-sched/coxswain/store/upload"
+	"github.com/coxswain-sched/coxswain/web"
 )
 
 // Plane is what the server needs of a control plane; *control.Control is one.
@@ -87,6 +90,8 @@ type Config struct {
 	Schedules schedules.Controller // nil: this server keeps no schedules
 	Handovers machines.Controller  // nil: this server hands no machines over
 
+	Console fs.FS // the built web console; nil: the one that is embedded
+
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
 	Alone bool
@@ -116,6 +121,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Console == nil {
+		cfg.Console = web.Files()
 	}
 	if cfg.Heartbeat == 0 {
 		cfg.Heartbeat = 15 * time.Second
@@ -154,6 +162,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
 	})
 	machines.Register(s, cfg.Handovers)
+	console.Register(s, console.Config{Files: cfg.Console})
 	s.LoosenAnswers()
 	return service
 }

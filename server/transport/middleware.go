@@ -51,7 +51,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	c := s.NewCall(rw, r)
 	defer s.finishRequest(c, began)
-	c.W.Header()[api.VersionHeader] = versionValue
+	h := c.W.Header()
+	h[api.VersionHeader], h["X-Content-Type-Options"], h["Content-Security-Policy"] = versionValue, noSniff, noContent
 	if o, _ := r.Context().Value(originKey{}).(*origin); o != nil && o.over {
 		c.refuseConn()
 		return
@@ -63,7 +64,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(c.W, c.R)
 }
 
-var versionValue = []string{APIVersion}
+// What browsers are told of every answer: it is of the type that it says, and no page.
+var (
+	versionValue = []string{APIVersion}
+	noSniff      = []string{"nosniff"}
+	noContent    = []string{"default-src 'none'; frame-ancestors 'none'"}
+)
 
 // finishRequest counts and logs a request, and answers one that panicked.
 func (s *Server) finishRequest(c *Call, began time.Time) {
@@ -118,6 +124,9 @@ func checkVersion(v string) error {
 // unknownRoute answers what no route matches.
 func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())
+	if s.Pages != nil && s.Pages(c) {
+		return
+	}
 	var other []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		if _, pattern := s.mux.Handler(&http.Request{Method: m, URL: r.URL, Host: r.Host}); pattern != "/" && m != r.Method {

@@ -43,6 +43,10 @@ type Server struct {
 	Self    auth.Identity // the server's own user
 	Metrics *Metrics
 
+	// Pages answers a path that no route has, for browsers; false: it has no page for it. nil: there
+	// are none. It is set before the server serves.
+	Pages func(*Call) bool
+
 	cfg         Config
 	mux         *http.ServeMux
 	used        sync.Map // token id → *atomic.Int64, Unix minutes of the last use

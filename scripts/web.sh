@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the web console of web/ui into web/dist, where cox embeds it. Packages and everything else
+# that is downloaded or made on the way is kept in the cache, outside the work tree.
+#   scripts/web.sh          an error without Node 20
+#   scripts/web.sh --try    without Node 20 says so, and leaves web/dist as it is
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v npm >/dev/null || ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null; then
+	echo "web: the web console needs Node 20 or newer and npm" >&2
+	[ "${1:-}" = --try ] || exit 1
+	echo "web: cox is built without it" >&2
+	exit 0
+fi
+[ -f web/ui/package.json ] || { echo "web: there is no web/ui/package.json" >&2; exit 1; }
+cache=${COX_CACHE:-$HOME/.cache/coxswain}/web
+sum=$(git ls-files -z --cached --others --exclude-standard web/ui docs/reference/openapi.json scripts/web.sh | sort -z | xargs -0 sha256sum | sha256sum)
+if [ -f web/dist/index.html ] && [ "$(cat web/dist/.sum 2>/dev/null)" = "$sum" ]; then
+	exit 0 # it is built already
+fi
+stage=$cache/$(pwd | sha256sum | cut -c1-12)
+mkdir -p "$stage/web/ui" "$stage/docs/reference"
+find "$stage/web/ui" -mindepth 1 -maxdepth 1 ! -name node_modules -exec rm -rf {} +
+git ls-files -z --cached --others --exclude-standard web/ui docs/reference/openapi.json | while IFS= read -r -d '' f; do
+	[ ! -f "$f" ] || { mkdir -p "$stage/$(dirname "$f")"; cp "$f" "$stage/$f"; }
+done
+cd "$stage/web/ui"
+if ! cmp -s package-lock.json node_modules/.package-lock.cox; then
+	npm ci --cache "$cache/npm" --no-audit --no-fund --loglevel=error
+	cp package-lock.json node_modules/.package-lock.cox
+fi
+rm -rf "$stage/web/dist"
+npm run --silent build
+cd - >/dev/null
+find web/dist -mindepth 1 ! -name .keep -delete
+cp -r "$stage/web/dist/." web/dist/
+: >web/dist/.keep
+echo "$sum" >web/dist/.sum
