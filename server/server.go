@@ -59,6 +59,8 @@ type Config struct {
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
+	IdleDevices func() map[string]int // of them all, by pool; nil: the same
+
 	AllocationIdle time.Duration // ends allocations in which nothing ran for so long; 0: none
 
 	Own string // a folder that nobody but the server reaches, whatever its mode says; empty: none
@@ -160,6 +162,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
+		IdleDevices: cfg.IdleDevices,
 	})
 	machines.Register(s, cfg.Handovers)
 	console.Register(s, console.Config{Files: cfg.Console})

@@ -12,6 +12,8 @@ package health
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +54,20 @@ func (w *Watch) Of(ref engine.Ref, now time.Time, least time.Duration) (all []Id
 		}
 	}
 	return all
+}
+
+// All lists the nodes on which attempts have been idle for at least so long, by attempt.
+func (w *Watch) All(now time.Time, least time.Duration) map[engine.Ref][]Idle {
+	w.mu.Lock()
+	refs := slices.Collect(maps.Keys(w.seen))
+	w.mu.Unlock()
+	out := map[engine.Ref][]Idle{}
+	for _, ref := range refs {
+		if idle := w.Of(ref, now, least); len(idle) > 0 {
+			out[ref] = idle
+		}
+	}
+	return out
 }
 
 // Run looks at the attempts that running lists, again and again with a pause, until ctx

@@ -16,6 +16,9 @@ type Stats struct {
 	Nodes   map[string]int // by state
 	Fenced  map[string]int // by what failed checks keep from new work: node, device
 
+	Pools   map[string]string  // state of each pool (api.PoolUp and its like) by its name
+	Unsaved map[string]float64 // by pool: the most seconds since the last checkpoint of a running job that has reported one before
+
 	Submitted uint64            // jobs, tasks of arrays each
 	Started   uint64            // allocations made
 	Ended     map[string]uint64 // jobs, by state
@@ -24,10 +27,11 @@ type Stats struct {
 	PreemptedTime float64 // seconds that these ran, times the devices that they held
 	LostTime      float64 // of that, what was not saved
 
-	Wait     state.Histogram // seconds from eligible to allocated
-	Decision state.Histogram // seconds that a decision of the core took
-	Append   state.Histogram // seconds that a write of the journal took
-	Batch    state.Histogram // records in a write of the journal
+	Wait     state.Histogram   // seconds from eligible to allocated
+	Begin    []state.Histogram // seconds from eligible to running, by state.SizeClasses
+	Decision state.Histogram   // seconds that a decision of the core took
+	Append   state.Histogram   // seconds that a write of the journal took
+	Batch    state.Histogram   // records in a write of the journal
 
 	Calls  map[string]uint64 // to the engine, by verb
 	Errors map[string]uint64 // of these, without success
@@ -43,8 +47,10 @@ type Stats struct {
 func (rd *Reader) Stats() Stats {
 	out := Stats{
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{}, Fenced: map[string]int{"node": 0, "device": 0},
+		Pools: map[string]string{}, Unsaved: map[string]float64{},
 		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: rd.of.Inbox(),
 	}
+	now := rd.of.Clock.Now()
 	for _, p := range rd.of.Pools.AllPools() {
 		for verb, n := range p.Calls.Counts() {
 			out.Calls[verb], out.Errors[verb] = out.Calls[verb]+n.Calls, out.Errors[verb]+n.Errors
@@ -59,7 +65,13 @@ func (rd *Reader) Stats() Stats {
 	for state, n := range s.Counts.Ended {
 		out.Ended[state.String()] = n
 	}
+	for _, p := range rd.of.Pools.AllPools() {
+		out.Pools[p.Name], _ = rd.poolState(p, now)
+	}
 	for _, e := range s.Live {
+		if age, ok := e.UnsavedFor(state.ToNanos(now)); ok {
+			out.Unsaved[e.Last.Pool] = max(out.Unsaved[e.Last.Pool], age.Seconds())
+		}
 		if e.State == job.Pending && e.Why != nil {
 			out.Waiting[string(e.Why.Code)]++
 		}
@@ -88,6 +100,9 @@ func (rd *Reader) Stats() Stats {
 	out.Submitted, out.Started, out.Refused = k.Submitted, k.Started, k.Refused
 	out.Preempted, out.PreemptedTime, out.LostTime = k.Preempted, k.PreemptedTime, k.LostTime
 	out.Wait, out.Decision, out.Append, out.Batch = k.Wait.Clone(), k.Decision.Clone(), k.Write.Clone(), k.Batch.Clone()
+	for i := range k.Begin {
+		out.Begin = append(out.Begin, k.Begin[i].Clone())
+	}
 	out.Seq, out.Projected = s.Seq, k.Projected
 	out.Forms = s.Specs.Count()
 	return out

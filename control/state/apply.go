@@ -65,6 +65,7 @@ func (s *State) applyStarted(r *store.Record, v Started) error {
 	}
 	e.Last.started = ToNanos(v.Started)
 	e.Last.NoteNodes(v.Nodes)
+	s.Counts.countBegin(e)
 	e.Flags &^= job.Configuring
 	if m := e.Extra; m != nil && m.PoolMoves.Under != nil { // it began before it was taken back
 		m.PoolMoves.Under, e.Last.Requeue = nil, nil

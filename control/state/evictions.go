@@ -183,6 +183,15 @@ func (s *State) applySaved(r *store.Record, e *JobRecord, v Saved) error {
 	return nil
 }
 
+// UnsavedFor is for how long a running attempt has reported no checkpoint, of a job that has reported one
+// before, in this attempt or in an earlier one. ok is false of other jobs.
+func (e *JobRecord) UnsavedFor(now int64) (age time.Duration, ok bool) {
+	if e.State != job.Running || e.Extra == nil || e.Extra.kept == 0 || e.Last.started == 0 {
+		return 0, false
+	}
+	return time.Duration(max(now-max(e.Last.started, e.Extra.kept), 0)), true
+}
+
 // countLostWork counts what an attempt that made room had done since its last checkpoint, in
 // device-seconds (CPUs count nothing).
 func (s *State) countLostWork(e *JobRecord, ended int64) {

@@ -26,6 +26,7 @@ type collector struct {
 	stats   func() query.Stats
 	damaged func() int
 	checks  func() map[string]uint64
+	idle    func() map[string]int // nil: nobody watches what jobs do
 	version string
 }
 
@@ -37,6 +38,7 @@ type metric struct {
 	labels     []string
 	read       func(m *collector, st *query.Stats, emit func(value float64, labels ...string))
 	dist       func(st *query.Stats) state.Histogram
+	dists      func(st *query.Stats, emit func(h state.Histogram, label string))
 }
 
 const (
@@ -74,7 +76,11 @@ var catalogue = []metric{
 	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Started) })},
 	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Ended })},
 	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *query.Stats) state.Histogram { return s.Wait }},
+	{name: "cox_job_start_seconds", histogram: true, labels: []string{"devices"}, help: "Time from eligible to running, by the number of devices of the job: " + strings.Join(state.SizeClasses[:], ", ") + ".", dists: readStarts},
+	{name: "cox_checkpoint_age_seconds", kind: gauge, labels: []string{"pool"}, help: "Longest time since the last checkpoint, or since the start of the attempt, of the running jobs that have reported a checkpoint before.", read: readUnsaved},
+	{name: "cox_pool_state", kind: gauge, labels: []string{"pool", "state"}, help: "1 for the state of each pool: up, opening, silent, broken, gone.", read: readPools},
 	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, fenced, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
+	{name: "cox_devices_idle", kind: gauge, labels: []string{"pool"}, help: "Devices that jobs hold on nodes where the jobs have used no CPU time for the time of jobs.idle. Not of Slurm and Kubernetes.", read: readIdle},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *query.Stats) map[string]int { return s.Nodes })},
 	{name: "cox_node_fences", kind: gauge, labels: []string{"what"}, help: "What failed checks keep from new work: node, device.", read: byKey(func(s *query.Stats) map[string]int { return s.Fenced })},
 	{name: "cox_node_checks_failed_total", kind: counter, labels: []string{"check"}, help: "Checks of nodes that failed, by name; those that warn are not counted.", read: readChecks},
@@ -102,6 +108,34 @@ var catalogue = []metric{
 	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *collector, _ *query.Stats, emit func(float64, ...string)) {
 		emit(1, m.version, transport.APIVersion)
 	}},
+}
+
+func readStarts(s *query.Stats, emit func(state.Histogram, string)) {
+	for i, h := range s.Begin {
+		emit(h, state.SizeClasses[i])
+	}
+}
+
+func readUnsaved(_ *collector, s *query.Stats, emit func(float64, ...string)) {
+	for _, pool := range slices.Sorted(maps.Keys(s.Unsaved)) {
+		emit(s.Unsaved[pool], pool)
+	}
+}
+
+func readPools(_ *collector, s *query.Stats, emit func(float64, ...string)) {
+	for _, pool := range slices.Sorted(maps.Keys(s.Pools)) {
+		emit(1, pool, s.Pools[pool])
+	}
+}
+
+func readIdle(m *collector, _ *query.Stats, emit func(float64, ...string)) {
+	if m.idle == nil {
+		return
+	}
+	idle := m.idle()
+	for _, pool := range slices.Sorted(maps.Keys(idle)) {
+		emit(float64(idle[pool]), pool)
+	}
 }
 
 func readChecks(m *collector, _ *query.Stats, emit func(float64, ...string)) {
@@ -142,6 +176,10 @@ func (m *collector) Collect(ch chan<- prometheus.Metric) {
 		case d.dist != nil:
 			h := d.dist(&st)
 			ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, cumulativeCounts(h.Bounds, h.Counts))
+		case d.dists != nil:
+			d.dists(&st, func(h state.Histogram, label string) {
+				ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, cumulativeCounts(h.Bounds, h.Counts), label)
+			})
 		case d.histogram:
 			m.collectTimes(desc, ch)
 		default:
@@ -185,7 +223,7 @@ func (s *service) registerMetrics() {
 	if s.cfg.Health != nil {
 		checks = s.cfg.Health.Failures
 	}
-	all := &collector{checks: checks, http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
+	all := &collector{checks: checks, idle: s.cfg.IdleDevices, http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
 	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
 	addStreamRoute(s, transport.Route{
@@ -201,7 +239,7 @@ func (s *service) registerMetrics() {
 func MetricsDoc() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Metrics\n\nGET /metrics in Prometheus' text format: on the socket for every user of the machine, on TCP with a token. " +
-		"No names of users or jobs. This file is made from the code (`go test ./server -run TestDocs -update`); metrics of the Go runtime and of the process come beside these.\n\n" +
+		"No names of users or jobs. [Prometheus and Grafana](../how-to/prometheus.md) says how to scrape it. This file is made from the code (`go test ./server -run TestDocs -update`); metrics of the Go runtime and of the process come beside these.\n\n" +
 		"| metric | type | labels | |\n|---|---|---|---|\n")
 	for i := range catalogue {
 		d := &catalogue[i]

@@ -96,6 +96,8 @@ type Config struct {
 
 	Health Health // nil: this server checks no nodes
 
+	IdleDevices func() map[string]int // devices that jobs hold and do not use, by pool; nil: nobody watches
+
 	ThrowAway bool // jobs end with the server
 
 	Gateway func() *api.GatewayInfo // the one that the server keeps; nil: it keeps none

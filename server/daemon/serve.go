@@ -266,11 +266,13 @@ func (s *server) open(ctx context.Context) error {
 		s.gateway.tether = s.opt.ThrowAway
 	}
 	s.nodes = newMonitor(s.cfg, s.control, e, s.opt.Log.With("part", "health"))
+	var idleDevices func() map[string]int // nil: nothing is watched
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
+		idleDevices = func() map[string]int { return s.countIdle(s.health.All(time.Now(), least)) }
 	}
 	s.http = httpserver.New(httpserver.Config{
-		Idle: s.idle, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
+		Idle: s.idle, IdleDevices: idleDevices, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
@@ -420,6 +422,24 @@ func (s *server) runningOnDevices() (refs []engine.Ref) {
 		return true
 	})
 	return refs
+}
+
+// countIdle is how many devices of this machine are held by attempts on nodes where they are idle.
+func (s *server) countIdle(idle map[engine.Ref][]health.Idle) map[string]int {
+	out := map[string]int{poolName: 0}
+	if len(idle) == 0 {
+		return out
+	}
+	s.control.Scan(query.Filter{Live: true}, func(v *state.View) bool {
+		nodes := idle[v.Ref]
+		for i := range v.Claims {
+			if slices.ContainsFunc(nodes, func(x health.Idle) bool { return x.Node == v.Claims[i].Node }) {
+				out[v.Pool] += len(v.Claims[i].Devices)
+			}
+		}
+		return true
+	})
+	return out
 }
 
 func (s *server) close() error {
