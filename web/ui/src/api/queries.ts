@@ -1,0 +1,120 @@
+import { QueryClient, keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { get, text, type Answer } from "./client";
+import { Problem } from "./problem";
+import type { ServerInfo } from "./types";
+
+// Everything that pages read. A page shows what it has while it asks again; an error replaces
+// nothing that is still on the screen.
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 1000,
+      refetchOnWindowFocus: true,
+      placeholderData: keepPreviousData,
+      retry: (failures, error) => failures < 2 && Problem.from(error).status === 0,
+    },
+  },
+});
+
+/** How long a page that nothing tells of changes waits before it asks again, in milliseconds. */
+const slow = 10_000;
+
+export function useServer(): UseQueryResult<ServerInfo> {
+  return useQuery({ queryKey: ["server"], queryFn: ({ signal }) => get("/v1", { signal }), staleTime: 30_000 });
+}
+
+export function useJob(job: string): UseQueryResult<Answer<"/v1/jobs/{job}", "get">> {
+  return useQuery({
+    queryKey: ["job", job],
+    queryFn: ({ signal }) => get("/v1/jobs/{job}", { path: { job }, signal }),
+    placeholderData: undefined,
+  });
+}
+
+export function useWhy(job: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ["job", job, "why"],
+    queryFn: ({ signal }) => get("/v1/jobs/{job}/why", { path: { job }, signal }),
+    enabled,
+    refetchInterval: slow,
+    placeholderData: undefined,
+  });
+}
+
+export function usePriority(job: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ["job", job, "priority"],
+    queryFn: ({ signal }) => get("/v1/jobs/{job}/priority", { path: { job }, signal }),
+    enabled,
+    placeholderData: undefined,
+  });
+}
+
+export function useUsage(job: string, running: boolean) {
+  return useQuery({
+    queryKey: ["job", job, "usage"],
+    queryFn: ({ signal }) => get("/v1/jobs/{job}/usage", { path: { job }, signal }),
+    refetchInterval: running ? slow : false,
+    placeholderData: undefined,
+  });
+}
+
+export function useScript(job: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ["job", job, "script"],
+    queryFn: ({ signal }) => text("/v1/jobs/{job}/script", { path: { job }, signal }),
+    enabled,
+    staleTime: Infinity,
+    placeholderData: undefined,
+  });
+}
+
+export function useNodes() {
+  return useQuery({ queryKey: ["nodes"], queryFn: ({ signal }) => get("/v1/nodes", { signal }), refetchInterval: slow });
+}
+
+export function useNode(node: string) {
+  return useQuery({
+    queryKey: ["nodes", node],
+    queryFn: ({ signal }) => get("/v1/nodes/{node}", { path: { node }, signal }),
+    placeholderData: undefined,
+  });
+}
+
+export function useMachines() {
+  return useQuery({ queryKey: ["machines"], queryFn: ({ signal }) => get("/v1/machines", { signal }), refetchInterval: slow });
+}
+
+export function usePools() {
+  return useQuery({ queryKey: ["pools"], queryFn: ({ signal }) => get("/v1/pools", { signal }), refetchInterval: slow });
+}
+
+export function useServices() {
+  return useQuery({ queryKey: ["services"], queryFn: ({ signal }) => get("/v1/services", { signal }), refetchInterval: 3000 });
+}
+
+/** One service. Its full name is account/name. */
+export function useService(service: string) {
+  const { account, name } = serviceName(service);
+  return useQuery({
+    queryKey: ["services", service],
+    queryFn: ({ signal }) => get("/v1/services/{name}", { path: { name }, query: { account }, signal }),
+    refetchInterval: 3000,
+    placeholderData: undefined,
+  });
+}
+
+/** Parts of "team/chat". */
+export function serviceName(full: string): { account: string; name: string } {
+  const slash = full.lastIndexOf("/");
+  return { account: slash < 0 ? "" : full.slice(0, slash), name: full.slice(slash + 1) };
+}
+
+export function useReservations() {
+  return useQuery({ queryKey: ["reservations"], queryFn: ({ signal }) => get("/v1/reservations", { signal }), refetchInterval: slow });
+}
+
+export function useQuotas() {
+  return useQuery({ queryKey: ["quotas"], queryFn: ({ signal }) => get("/v1/quotas", { signal }), refetchInterval: slow });
+}
