@@ -39,6 +39,21 @@ type Identity struct {
 	Admin    bool     `json:"admin,omitempty"`
 	Role     string   `json:"role,omitempty" doc:"gateway: the token is for a gateway alone"`
 	Via      string   `json:"via" doc:"socket or token"`
+
+	Session *Session `json:"session,omitempty" doc:"of a browser that is signed in to the web console"`
+}
+
+// Session is a browser's session of the web console. It is a token of its user, in a cookie.
+type Session struct {
+	Token   string    `json:"token" doc:"its id, as cox token list shows it"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// WebLink signs a browser in to the web console, once.
+type WebLink struct {
+	URL     string    `json:"url,omitempty" doc:"empty: the server listens on no address that a browser can open"`
+	Path    string    `json:"path" doc:"of the link, at whatever address the browser reaches the server"`
+	Expires time.Time `json:"expires"`
 }
 
 // KindGap is the kind of an event that is none: what was missed is no longer kept,

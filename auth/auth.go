@@ -25,6 +25,7 @@ type Identity struct {
 	Role     Role   // of a token that is for one purpose alone; empty: a person's
 	Via      string // "socket" or "token"
 	Token    string // the public part of the token, if any
+	Browser  bool   // the token came in a cookie: it is a session of the web console
 	From     string // "socket", "tcp 127.0.0.1:5123": for the audit
 }
 

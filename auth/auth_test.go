@@ -60,6 +60,7 @@ manage a token of                        -       -       -        +       -     
 give rights to                           -       -       -        -       -       +
 read the audit of                        -       -       -        -       -       +
 read the rules of                        -       +       +        +       +       +
+open the web console of                 -       +       +        +       +       +
 set the rules of                         -       -       -        -       -       +
 back up                                  -       -       -        -       -       +
 take a snapshot of                      -       -       -        -       -       +

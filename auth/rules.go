@@ -47,6 +47,7 @@ const (
 	HandOver Verb = "hand over machines of"
 	Tokens   Verb = "manage a token of"
 	Grant    Verb = "give rights to"
+	Browse   Verb = "open the web console of"
 	SeeAudit Verb = "read the audit of"
 
 	SeePolicy Verb = "read the rules of"
@@ -138,6 +139,7 @@ var rules = []Rule{
 
 	{Tokens, Owner, "list, make, revoke; a token made with a token ends no later than that one"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},
+	{Browse, Anyone, "a browser is signed in as the user who asks, with no more rights; a session makes no other"},
 	{SeeAudit, Admin, "it shows what everybody did"},
 	{SeePolicy, Anyone, "the users of a site may know who may use how much"},
 	{SetPolicy, Admin, ""},

@@ -165,7 +165,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		IdleDevices: cfg.IdleDevices,
 	})
 	machines.Register(s, cfg.Handovers)
-	console.Register(s, console.Config{Files: cfg.Console})
+	console.Register(s, console.Config{Files: cfg.Console, Tokens: cfg.Plane, Listen: cfg.Settings.Listen, Now: cfg.Now})
 	s.LoosenAnswers()
 	return service
 }

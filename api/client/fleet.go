@@ -74,6 +74,11 @@ func (c *Client) NewToken(ctx context.Context, n *api.NewToken) (*api.MadeToken,
 	return callJSON[api.MadeToken](ctx, c, http.MethodPost, api.Prefix+"/tokens", nil, n)
 }
 
+// NewWebLink makes a link that signs a browser in to the web console, once.
+func (c *Client) NewWebLink(ctx context.Context) (*api.WebLink, error) {
+	return callJSON[api.WebLink](ctx, c, http.MethodPost, api.Prefix+"/web-links", nil, nil)
+}
+
 // RevokeToken makes a token useless, at once and for good.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.doJSON(ctx, http.MethodDelete, api.Prefix+"/tokens/"+url.PathEscape(id), nil, nil, nil)

@@ -76,6 +76,10 @@ func (s *service) serverInfo(c *call) *api.ServerInfo {
 	if s.cfg.Gateway != nil {
 		out.Gateway = s.cfg.Gateway()
 	}
+	if c.ID.Browser {
+		t, _ := s.cfg.Plane.TokenByID(c.ID.Token)
+		out.You.Session = &api.Session{Token: c.ID.Token, Expires: t.Expires}
+	}
 	if c.ID.Admin {
 		for _, d := range s.cfg.Plane.Damages() {
 			out.Damaged = append(out.Damaged, d.String())

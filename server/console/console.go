@@ -6,13 +6,17 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // Config are the parts of the console.
 type Config struct {
-	Files fs.FS // the built console; without index.html there is none
+	Files  fs.FS // the built console; without index.html there is none
+	Tokens Tokens
+	Listen string // host:port at which a browser on the server's machine reaches it; empty: nowhere
+	Now    func() time.Time
 }
 
 // service answers browsers.
@@ -20,12 +24,14 @@ type service struct {
 	*transport.Server
 	cfg   Config
 	files func() (map[string]*file, error) // read when a browser asks first
+	links links
 }
 
 // Register lets a server answer paths that are no route with pages of the console.
 func Register(t *transport.Server, cfg Config) {
 	s := &service{Server: t, cfg: cfg}
 	s.files = sync.OnceValues(func() (map[string]*file, error) { return readFiles(cfg.Files) })
+	s.registerSessions()
 	t.Pages = s.servePage
 }
 
@@ -42,6 +48,10 @@ func (s *service) servePage(c *transport.Call) bool {
 		if strings.HasPrefix("/"+name, prefix) {
 			return false
 		}
+	}
+	if name == "login" && c.R.URL.RawQuery != "" {
+		s.signIn(c)
+		return true
 	}
 	files, err := s.files()
 	if err != nil {

@@ -51,6 +51,8 @@ func (c *Call) identifyCaller() error {
 	switch {
 	case len(h) > 0:
 		return c.byToken(h[0], o)
+	case c.sessionCookie() != "":
+		return c.byCookie(c.sessionCookie(), o)
 	case !o.socket:
 		return auth.Unauthenticated
 	case o.err != nil:

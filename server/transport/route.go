@@ -51,6 +51,8 @@ func newAPI(mux *http.ServeMux) huma.API {
 	cfg.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "On TCP. On the unix socket the kernel says who asks."},
+		"session": {Type: "apiKey", In: "cookie", Name: "cox_session_PORT", Description: "Of the web console, set by GET /login?code=…. " +
+			"Requests with it have to come from the console's own pages; those other than GET need the header " + api.VersionHeader + "."},
 	}
 	return humago.New(mux, cfg)
 }
@@ -120,7 +122,7 @@ func addHandler[I any](s *Server, r *Route, out reflect.Type, h func(c *Call, in
 		}},
 	}
 	if r.Verb != auth.Health && r.Verb != auth.Info {
-		op.Security = []map[string][]string{{"token": {}}}
+		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 	}
 	huma.Register(s.API, op, func(ctx context.Context, in *I) (*answer, error) {
 		c := callOf(ctx)

@@ -27,6 +27,11 @@ func TestInfoPingTokensAudit(t *testing.T) {
 	if f.Last(t, &n); n.TTL != 86400 || n.Comment != "ci" {
 		t.Errorf("%+v", n)
 	}
+	link := api.WebLink{URL: "http://127.0.0.1:7461/login?code=x"}
+	f.Answer("POST /v1/web-links", func(*http.Request) (any, error) { return link, nil })
+	f.Cox(t, "web", "--print").Check(t, 0, "http://127.0.0.1:7461/login?code=x\n", "~it works once")
+	link.URL = ""
+	f.Cox(t, "web").Check(t, 69, "", "~listens on its socket alone")
 	f.Cox(t, "token", "revoke", "k1").Check(t, 0, "revoked k1\n", "")
 	f.Cox(t, "audit").Check(t, 0, "~anna(1000)  socket  submit  7", "")
 	f.Cox(t, "version").Check(t, 0, "~server 0.9, API 1.0, at http://", "")
