@@ -52,7 +52,11 @@ func TestExpectedStarts(t *testing.T) {
 		}
 	}
 	near("an idle pool", expect("p", 0), query.ByPlan, 0)
-	near("an idle pool whose scheduler is slow", expect("q", 0), query.ByPlan, 0)
+	slow := expect("q", 0)
+	near("an idle pool whose scheduler is slow", slow, query.ByPlan, 0)
+	if slow.Lacks != "it has not answered yet" {
+		t.Errorf("of a scheduler that is slow: %q", slow.Lacks)
+	}
 	near("… asked again", expect("q", 0), query.ByPlan, 0)
 	if n := q.asked.Load(); n != 1 {
 		t.Errorf("the scheduler was asked %d times", n)
@@ -71,6 +75,9 @@ func TestExpectedStarts(t *testing.T) {
 		runtime.Gosched() // until its answer is there
 	}
 	near("its scheduler says", expect("q", 0), query.ByEngine, 3*time.Hour)
+	if x := expect("q", 0); x.Lacks != "" {
+		t.Errorf("of a scheduler that says it: %q", x.Lacks)
+	}
 }
 
 // lasting gives a specification a time limit.
@@ -91,7 +98,7 @@ func TestPaceOfAQueue(t *testing.T) {
 	b.handed(id)
 	clock.pass(30 * time.Minute)
 	x := b.ctl.ExpectedIn(t.Context(), &engine.JobDraft{Spec: in("q", lasting(gang(1, 8), time.Hour))}, 0)
-	if d := x.Start.Sub(clock.Now()) - 30*time.Minute; x.By != query.ByPace || d.Abs() > time.Minute {
+	if d := x.Start.Sub(clock.Now()) - 30*time.Minute; x.By != query.ByPace || d.Abs() > time.Minute || x.Lacks != "it cannot be asked" {
 		t.Errorf("in %s by %q (%s)", x.Start.Sub(clock.Now()), x.By, x.Why)
 	}
 }

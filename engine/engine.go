@@ -181,6 +181,10 @@ type Report struct {
 	Tasks   []TaskReport `json:"tasks,omitempty"` // every task seen so far, by step and rank
 	Files   []string     `json:"files,omitempty"` // absolute names of output files that exist
 
+	// ExpectedStart is when the engine's own scheduler expects to start an attempt that waits for it; zero: it
+	// does not say.
+	ExpectedStart time.Time `json:"expected_start,omitzero"`
+
 	// Gone says that nothing of the attempt lives, proved: its cgroups are empty
 	// or every process of its tree was waited for. Only this frees what it holds.
 	Gone bool `json:"gone,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// StartEstimator is an optional ability of a Delegator: its scheduler says when it would start a job.
-// None of the drivers here has it yet, only tests have.
+// StartEstimator is an optional ability of a Delegator: its scheduler says when it would start a job. Of an
+// attempt that waits there, its reports say it (Report.ExpectedStart).
 type StartEstimator interface {
 	// EstimateStart asks when the scheduler would start a job that was submitted to it now; nothing of
 	// the job stays there. A zero time: it does not know. ctx bounds the question. An error says that
@@ -15,10 +15,10 @@ type StartEstimator interface {
 }
 
 // Withdrawer is an optional ability of a Delegator: it takes back an attempt that waits for its
-// scheduler, and only such a one. None of the drivers here has it yet, only tests have.
+// scheduler, and only such a one.
 type Withdrawer interface {
 	// Withdraw begins to end an attempt as Stop does, if it has not begun; its end is reported.
 	// fault.Conflict: it has begun, and goes on. An attempt that has ended is no error.
-	// fault.Unavailable: not sure yet; the same again does no harm.
+	// fault.NotFound: the engine does not know it. fault.Unavailable: not sure yet; the same again does no harm.
 	Withdraw(ctx context.Context, ref Ref) error
 }

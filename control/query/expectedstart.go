@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type PoolStart struct {
 	Start time.Time // zero: nobody knows, and Why says why
 	Why   string
 	By    string // whose estimate it is: "plan", "engine" or "pace"; empty: nobody's
+	Lacks string // why the pool's own scheduler did not say; empty: it did, or there is none
 }
 
 // Where estimates of starts come from.
@@ -55,7 +57,8 @@ type plannedStart struct {
 // engineStart is a question to an engine, and its last answer.
 type engineStart struct {
 	asked time.Time     // of the last answer
-	start time.Time     // zero: it does not know
+	start time.Time     // zero: it does not know …
+	lacks string        // … because
 	done  chan struct{} // closed with the answer; nil: nobody asks
 }
 
@@ -87,12 +90,14 @@ func (rd *Reader) ExpectedIn(ctx context.Context, d *engine.JobDraft, id job.ID)
 	if !p.Delegated {
 		return out
 	}
-	if at, ok := rd.engineStart(ctx, key, p, d, now); ok {
+	at, lacks := rd.engineStart(ctx, key, p, d, now)
+	if lacks == "" {
 		if at.After(out.Start) {
 			out.Start, out.By = at, ByEngine
 		}
 		return out
 	}
+	out.Lacks = lacks
 	rd.of.State.RLock()
 	wait, ok := rd.of.State.HandedWait(p.Name, now)
 	rd.of.State.RUnlock()
@@ -177,12 +182,12 @@ func (rd *Reader) plannedIn(key string, p *pools.Member, spec *job.Spec, id job.
 	return x.at
 }
 
-// engineStart is when the scheduler of a delegated pool would start a job; ok is false if it
+// engineStart is when the scheduler of a delegated pool would start a job; else lacks says why it
 // does not say so now. Its answer is asked for once at a time for each kind of job, and kept.
-func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, d *engine.JobDraft, now time.Time) (time.Time, bool) {
+func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, d *engine.JobDraft, now time.Time) (at time.Time, lacks string) {
 	k, ok := p.Engine.(engine.StartEstimator)
 	if !ok {
-		return time.Time{}, false
+		return time.Time{}, "it cannot be asked"
 	}
 	c := &rd.starts
 	c.mu.Lock()
@@ -196,15 +201,14 @@ func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, 
 		c.engines[key] = x
 	case x.done == nil && now.Sub(x.asked) < engineKept:
 		defer c.mu.Unlock()
-		return x.start, !x.start.IsZero()
+		return x.lastAnswer()
 	}
 	if x.done != nil || !x.asked.IsZero() { // nobody but the first one waits
-		start := x.start
+		defer c.mu.Unlock()
 		if x.done == nil {
 			rd.beginAsk(k, d, x)
 		}
-		c.mu.Unlock()
-		return start, !start.IsZero()
+		return x.lastAnswer()
 	}
 	done := rd.beginAsk(k, d, x)
 	c.mu.Unlock()
@@ -217,7 +221,20 @@ func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return x.start, !x.start.IsZero()
+	return x.lastAnswer()
+}
+
+// lastAnswer is what the engine said last. The caller holds the lock.
+func (x *engineStart) lastAnswer() (at time.Time, lacks string) {
+	switch {
+	case !x.start.IsZero():
+		return x.start, ""
+	case x.lacks != "":
+		return x.start, x.lacks
+	case x.asked.IsZero():
+		return x.start, "it has not answered yet"
+	}
+	return x.start, "it does not know"
 }
 
 // beginAsk begins a question to an engine. The caller holds the lock.
@@ -235,12 +252,24 @@ func (rd *Reader) askStart(k engine.StartEstimator, d *engine.JobDraft, x *engin
 	ctx, cancel := context.WithTimeout(context.Background(), engineGive)
 	defer cancel()
 	at, err := k.EstimateStart(ctx, d)
-	if err != nil {
-		at = time.Time{}
-	}
 	rd.starts.mu.Lock()
 	defer rd.starts.mu.Unlock()
-	x.start, x.asked = at, rd.of.Clock.Now()
+	x.start, x.lacks, x.asked = at, "", rd.of.Clock.Now()
+	if err != nil {
+		x.start, x.lacks = time.Time{}, oneLine(err)
+	}
 	close(x.done)
 	x.done = nil
+}
+
+// mostSaid bounds what is kept of why a scheduler does not answer, in bytes.
+const mostSaid = 200
+
+// oneLine is an error in one line.
+func oneLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if len(text) > mostSaid {
+		text = strings.ToValidUTF8(text[:mostSaid], "") + "…"
+	}
+	return text
 }

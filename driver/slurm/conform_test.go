@@ -121,6 +121,20 @@ func conformByAllWays(t *testing.T, c lab.Config, l *lab.Lab) {
 		t.Parallel()
 		conform(t, newBench(func() site.Site { return byREST(t, l, l.Command()) }, openHere))
 	})
+	t.Run("delegated", func(t *testing.T) {
+		t.Parallel()
+		way := func() site.Site { return l.Command() }
+		if c.Modern {
+			way = func() site.Site { return byREST(t, l, l.Command()) }
+		}
+		b, waiting := newBench(way, openHere), newBench(way, openHere)
+		b.delegated, waiting.delegated, waiting.options = true, true, []string{"--begin=now+1hour"}
+		h := b.harness()
+		h.Topics, h.Delegated, h.WaitingDelegated = []string{"Withdraw"}, true, true
+		h.Waiting = func(t *testing.T) engine.Engine { return waiting.open(t, shared(t)) }
+		h.Living = nil // of two benches
+		enginetest.Run(t, h)
+	})
 	t.Run("ssh", func(t *testing.T) {
 		if c.Modern && os.Getenv("COX_LONG") == "" {
 			t.Skip("the commands are those of the way above, the connection is that of 22.05: with COX_LONG=1")

@@ -123,6 +123,8 @@ type Engine struct {
 	blind    bool          // the locks are on the nodes, where only jobs see them (nodelocks.go)
 	stocking chan struct{} // who has put something into it takes stock
 
+	estimating chan struct{} // who has put something into it asks when a job would start
+
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -194,7 +196,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		Fencer: fences,
 
-		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, portsNamed: portsNamed, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, portsNamed: portsNamed, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1), estimating: make(chan struct{}, mostEstimates),
 		attempts: map[engine.Ref]*attempt{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

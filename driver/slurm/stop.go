@@ -46,6 +46,71 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	return e.stopAt(a, stop)
 }
 
+var _ engine.Withdrawer = (*Engine)(nil)
+
+// Withdraw is engine.Withdrawer's. A job that waits in Slurm is barred by its lock first: from then on its script
+// begins nothing, whatever slurmctld does with it, so its end proves that it never ran. Then it is cancelled.
+func (e *Engine) Withdraw(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		e.mu.Unlock()
+		return kit.UnknownAttempt(engineName, ref)
+	}
+	id, phase, begun, over := a.id, a.report.Phase, !a.hint.begun.IsZero(), a.ended || a.stop != nil
+	e.mu.Unlock()
+	notSure := func(format string, args ...any) error {
+		return fault.New(fault.Unavailable, "attempt %s is not taken back: "+format, append([]any{ref}, args...)...)
+	}
+	switch {
+	case over:
+		return nil
+	case begun || phase >= engine.Ready:
+		return hasBegun(ref)
+	case id == 0:
+		return notSure("it is being handed over to Slurm")
+	case e.blind:
+		return notSure("only its nodes know whether it has begun")
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	j, err := e.controller.currentJob(ctx, a)
+	switch {
+	case err != nil:
+		return notSure("%w", err)
+	case j == nil:
+		return notSure("Slurm does not know job %d", id)
+	case j.State.Final(): // its end is reported
+		e.poller.now(a)
+		return nil
+	case j.State != site.Pending:
+		return hasBegun(ref)
+	case j.Restarts > a.base:
+		return notSure("Slurm has put job %d back into its queue", id)
+	}
+	held, err := e.fenceLock(ctx, a, a.base)
+	switch {
+	case err != nil:
+		return notSure("%w", err)
+	case held != fenced:
+		return hasBegun(ref)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.ended {
+		return nil
+	}
+	now := time.Now()
+	return e.stopAt(a, &stopping{Asked: now, Signal: sigterm, Kill: now, Cause: engine.Stopped, Reason: "taken back before it began, for another pool"})
+}
+
+func hasBegun(ref engine.Ref) error {
+	return fault.New(fault.Conflict, "attempt %s has begun, and goes on", ref)
+}
+
 // stopAt notes that an attempt is to end, or sooner than it was to. The caller holds the lock.
 func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	if a.stop != nil {

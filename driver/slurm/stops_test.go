@@ -2,9 +2,12 @@ package slurm_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // crowded is a stage on which ends are counted, and submissions may hang.
@@ -175,4 +179,92 @@ func TestManyOldLocks(t *testing.T) {
 	if count.looks > many/3 {
 		t.Errorf("%d calls", count.looks)
 	}
+}
+
+// lockless is a stage whose locks cannot be taken for a while.
+type lockless struct {
+	lockdir.Directory
+	away atomic.Bool
+}
+
+func (l *lockless) Take(ctx context.Context, name, text string) (bool, string, error) {
+	if l.away.Load() {
+		return false, "", fault.New(fault.Unavailable, "the file system does not answer")
+	}
+	return l.Directory.Take(ctx, name, text)
+}
+
+// TestWithdraw: a job that waits in Slurm is barred, then cancelled, and its end is no start. Where that is not
+// certain nothing is done to it: while it is handed over, where its lock or Slurm gives no answer; one that has
+// taken its lock goes on.
+//
+// Seen to fail with: a stop before the lock is barred, and the lock of a job that has begun taken for a bar.
+func TestWithdraw(t *testing.T) {
+	s := &stage{}
+	var room *lockless
+	e, root := stageWith(t, s, func(f *slurm.Config) {
+		room = &lockless{Directory: f.Room}
+		f.Room, f.Placed = room, false
+	})
+	if k := fault.KindOf(e.Withdraw(t.Context(), engine.Ref{Allocation: 9, Attempt: 1})); k != fault.NotFound {
+		t.Errorf("one that is not known: %s", k)
+	}
+	untouched := func() {
+		t.Helper()
+		s.with(func() {
+			if len(s.cancelled) > 0 {
+				t.Fatalf("cancelled: %d", s.cancelled)
+			}
+		})
+	}
+	withdraw := func(ref engine.Ref, want fault.Kind) {
+		t.Helper()
+		awaits(t, "the answer "+want.String(), func() bool {
+			err := e.Withdraw(t.Context(), ref)
+			return err != nil && fault.KindOf(err) == want
+		})
+		untouched()
+	}
+	begun := another(root, 1, 1)
+	s.with(func() { s.refuseOnce = fault.New(fault.Unavailable, "no answer") })
+	if err := e.Launch(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	withdraw(begun.Ref, fault.Unavailable)
+	s.taken(t)
+	room.away.Store(true)
+	withdraw(begun.Ref, fault.Unavailable)
+	room.away.Store(false)
+	s.with(func() { s.jobs[0].Restarts = 1 })
+	withdraw(begun.Ref, fault.Unavailable)
+	s.with(func() { s.jobs[0].Restarts = 0 })
+	locks, lock := filepath.Join(root, "locks"), ""
+	s.with(func() { lock = regexp.MustCompile(`1\.1-[0-9A-Za-z]+`).FindString(s.script) + ".0" })
+	if err := os.WriteFile(filepath.Join(locks, lock), []byte("101 0 n1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	withdraw(begun.Ref, fault.Conflict)
+
+	waits := another(root, 2, 1)
+	waits.Job.ID = 8
+	if err := e.Launch(t.Context(), waits); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, "it is taken back", func() bool { return e.Withdraw(t.Context(), waits.Ref) == nil })
+	awaits(t, "it is cancelled", func() (ok bool) { s.with(func() { ok = slices.Contains(s.cancelled, 102) }); return ok })
+	if found, err := filepath.Glob(filepath.Join(locks, "2.1-*.0")); err != nil || len(found) != 1 {
+		t.Fatalf("its locks: %q, %v", found, err)
+	} else if b, err := os.ReadFile(found[0]); string(b) != "fenced\n" {
+		t.Errorf("its lock has %q, %v", b, err)
+	}
+	s.with(func() { s.jobs[1].State, s.jobs[1].Ended = site.Cancelled, time.Now() })
+	r := until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref == waits.Ref })
+	if r.Cause != engine.Stopped || !r.Started.IsZero() || len(r.Tasks) > 0 {
+		t.Errorf("its end: %+v", r)
+	}
+	s.with(func() {
+		if slices.Contains(s.cancelled, 101) {
+			t.Error("the one that has begun was cancelled")
+		}
+	})
 }

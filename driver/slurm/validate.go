@@ -75,10 +75,7 @@ func (e *Engine) checkOwner(ctx context.Context, sub *site.Submission) error {
 // askWithBackoff asks the cluster something at the door. No answer is none, and then nobody asks for a
 // while: jobs are taken meanwhile, and what is wrong shows when they are handed over.
 func (e *Engine) askWithBackoff(ctx context.Context, f func(context.Context) error) error {
-	e.mu.Lock()
-	silent := time.Now().Before(e.silent)
-	e.mu.Unlock()
-	if silent {
+	if e.recentlySilent() {
 		return nil
 	}
 	short, cancel := context.WithTimeout(ctx, min(refreshing, e.cfg.Patience))
@@ -88,11 +85,23 @@ func (e *Engine) askWithBackoff(ctx context.Context, f func(context.Context) err
 		return err
 	}
 	if ctx.Err() == nil { // who asks is there still
-		e.mu.Lock()
-		e.silent = time.Now().Add(unasked)
-		e.mu.Unlock()
+		e.noteSilence()
 	}
 	return nil
+}
+
+// recentlySilent reports whether the cluster gave no answer a moment ago.
+func (e *Engine) recentlySilent() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Now().Before(e.silent)
+}
+
+// noteSilence has nobody ask the cluster about jobs that are not taken yet for a while.
+func (e *Engine) noteSilence() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.silent = time.Now().Add(unasked)
 }
 
 // byRule refuses what a rule of the cluster's never lets run.

@@ -48,6 +48,10 @@ type Harness struct {
 	// Delegated says that the engine's own scheduler chooses the nodes: claims are on the pool
 	// as a whole.
 	Delegated bool
+	// Waiting returns a driver as New does, whose own scheduler begins nothing; WaitingDelegated is Delegated for
+	// it. The driver is an engine.Withdrawer.
+	Waiting          func(t *testing.T) engine.Engine
+	WaitingDelegated bool
 	// Break makes a node fail every later launch on it, until the test ends.
 	Break func(t *testing.T, e engine.Engine, node string)
 	// Avoid keeps the engine's own scheduler off a node until the test ends, where that chooses.
@@ -102,6 +106,7 @@ func Run(t *testing.T, h Harness) {
 		{"Fence", testFence},
 		{"NodeFence", testNodeFence},
 		{"Optional", testOptional},
+		{"Withdraw", testWithdraw},
 	} {
 		if h.Topics != nil && !slices.Contains(h.Topics, topic.name) {
 			continue

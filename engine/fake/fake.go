@@ -124,6 +124,7 @@ var (
 	_ engine.Engine      = (*Engine)(nil)
 	_ engine.Checker     = (*Engine)(nil)
 	_ engine.NodeChecker = (*Engine)(nil)
+	_ engine.Withdrawer  = (*Engine)(nil)
 )
 
 // World returns the world that the driver works on.
@@ -233,6 +234,21 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 			return unknownAttempt(ref)
 		}
 		e.w.stopAttempt(a, s)
+		return nil
+	})
+}
+
+// Withdraw takes back an attempt that waits: one whose Outcome has not made it ready.
+func (e *Engine) Withdraw(ctx context.Context, ref engine.Ref) error {
+	return e.runCall(ctx, Call{Name: "withdraw", Ref: ref}, func() error {
+		a := e.w.attempts[ref]
+		switch {
+		case a == nil:
+			return unknownAttempt(ref)
+		case a.report.Phase >= engine.Ready && a.report.Phase != engine.Ended:
+			return fault.New(fault.Conflict, "attempt %s has begun", ref)
+		}
+		e.w.stopAttempt(a, engine.Stop{Reason: "taken back before it began"})
 		return nil
 	})
 }

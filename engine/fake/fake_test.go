@@ -63,6 +63,9 @@ func TestConformance(t *testing.T) {
 			broken = ""
 			return fake.New(fake.Config{Now: c.Now, Nodes: nodes("f1", "f2", "f3", "f4"), Script: script})
 		},
+		Waiting: func(t *testing.T) engine.Engine {
+			return fake.New(fake.Config{Now: c.Now, Nodes: nodes("f1", "f2", "f3", "f4"), Script: func(*engine.Launch) fake.Outcome { return fake.Outcome{Ready: fake.Never} }})
+		},
 		Script: func(p enginetest.Program) []byte {
 			b, err := json.Marshal(p)
 			if err != nil {

@@ -103,6 +103,7 @@ type unit struct {
 	spec   job.Spec
 	pool   string
 	handed time.Time // when it was handed over to another scheduler; zero: it was not
+	said   time.Time // when that expects to start it; zero: it does not say
 	since  time.Time // when it could first have been considered
 	moves  state.PoolMoves
 }
@@ -183,7 +184,7 @@ func (m *Mover) waitingUnits(home string) (units []unit, again []job.ID) {
 		arrays[first] = len(units)
 		u := unit{ids: []job.ID{v.Job.ID}, spec: *s, pool: cmp.Or(s.Pool, home), since: v.Eligible, moves: v.PoolMoves}
 		if handed {
-			u.handed = time.Unix(v.Why.Since, 0)
+			u.handed, u.said = time.Unix(v.Why.Since, 0), v.Report.ExpectedStart
 		}
 		units = append(units, u)
 		return true
@@ -222,6 +223,8 @@ func (m *Mover) moveUnit(ctx context.Context, u *unit, home string) (bool, error
 		w.Unknown = since
 	case u.handed.IsZero():
 		w.Start = m.cfg.Plane.ExpectedIn(ctx, &engine.JobDraft{Spec: &u.spec, Script: script, Env: env}, u.ids[0]).Start
+	case !u.said.IsZero():
+		w.Start = u.said
 	default:
 		w.Start, _ = m.cfg.Plane.ExpectedAfter(u.pool, u.handed)
 		w.Unknown = u.handed

@@ -218,10 +218,11 @@ func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
 
 // Submit is site.Site's.
 func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
-	out, err := s.runSbatch(ctx, j)
+	r, err := s.runSbatch(ctx, j)
 	if err != nil {
 		return 0, err
 	}
+	out := string(r.Stdout)
 	number, _, _ := strings.Cut(strings.TrimSpace(out), ";") // …;cluster in a federation
 	id, err := strconv.ParseUint(number, 10, 32)
 	if err != nil {
@@ -231,20 +232,25 @@ func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
 }
 
 // runSbatch runs it for a job, with more options before the job's own.
-func (s *Site) runSbatch(ctx context.Context, j *site.Submission, more ...string) (string, error) {
-	user, whose := j.User, []string(nil)
-	if s.uid && user != "" {
-		p, err := s.lookUpUser(ctx, user)
-		if err != nil {
-			return "", err
-		}
-		user, whose = "", []string{fmt.Sprintf("--uid=%d", p.UID), fmt.Sprintf("--gid=%d", p.GID)} // else the group is root's
-	}
+func (s *Site) runSbatch(ctx context.Context, j *site.Submission, more ...string) (*Result, error) {
 	env := "3"
 	if len(j.Components) > 0 { // sbatch reads and closes it for each component
 		env = "/proc/self/fd/3"
 	}
-	args := append(append(append(more, "--parsable", "--export=ALL", "--export-file="+env), whose...), j.Options...)
+	return s.callSbatch(ctx, j, nil, append(more, "--export=ALL", "--export-file="+env))
+}
+
+// callSbatch runs it for a job, with variables that sbatch reads and options before the job's own.
+func (s *Site) callSbatch(ctx context.Context, j *site.Submission, env, options []string) (*Result, error) {
+	user, whose := j.User, []string(nil)
+	if s.uid && user != "" {
+		p, err := s.lookUpUser(ctx, user)
+		if err != nil {
+			return nil, err
+		}
+		user, whose = "", []string{fmt.Sprintf("--uid=%d", p.UID), fmt.Sprintf("--gid=%d", p.GID)} // else the group is root's
+	}
+	args := append(append(append(options, "--parsable"), whose...), j.Options...)
 	if j.Dir != "" {
 		args = append(args, "--chdir="+j.Dir)
 	}
@@ -254,14 +260,14 @@ func (s *Site) runSbatch(ctx context.Context, j *site.Submission, more ...string
 	if len(j.Args) > 0 {
 		args = append(append(args, "/dev/stdin"), j.Args...) // arguments are those of a named file only
 	}
-	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: sbatchVariables(j.Env), Job: exactEnvironment(j.Env), Stdin: j.Script, User: user})
+	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: append(sbatchVariables(j.Env), env...), Job: exactEnvironment(j.Env), Stdin: j.Script, User: user})
 	switch {
 	case err != nil:
-		return "", fault.New(fault.Unavailable, "sbatch: %w", err)
+		return nil, fault.New(fault.Unavailable, "sbatch: %w", err)
 	case r.Code != 0:
-		return "", refusalError("sbatch", &r)
+		return nil, refusalError("sbatch", &r)
 	}
-	return string(r.Stdout), nil
+	return &r, nil
 }
 
 // sbatchVariables are the variables of a job's environment that ask sbatch for something. sbatch has no

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 var (
 	_ site.Looker = (*Site)(nil)
 	_ site.Trier  = (*Site)(nil)
 
-	_ site.OptionFinder = (*Site)(nil)
+	_ site.OptionFinder   = (*Site)(nil)
+	_ site.StartEstimator = (*Site)(nil)
 )
 
 // Look is site.Looker's.
@@ -60,6 +62,40 @@ func clockSkew(second string, before, after time.Time) (d time.Duration, ok bool
 func (s *Site) Try(ctx context.Context, j *site.Submission) error {
 	_, err := s.runSbatch(ctx, j, "--test-only")
 	return err
+}
+
+// EstimateStart is site.StartEstimator's: sbatch --test-only, which leaves nothing in slurmctld.
+func (s *Site) EstimateStart(ctx context.Context, j *site.Submission) (time.Time, error) {
+	r, err := s.callSbatch(ctx, j, epoch, []string{"--test-only", "--export=NONE"}) // with a file of the job's variables, sbatch drops its own
+	if err != nil {
+		return time.Time{}, err
+	}
+	return testedStart(string(r.Stderr))
+}
+
+// testedStart reads what sbatch --test-only says: "Job 7 to start at 1789000000 using 2 processors on nodes n[1-2]
+// in partition main"; of a heterogeneous job it says so for each component, and the last start counts.
+func testedStart(said string) (last time.Time, err error) {
+	found := false
+	for line := range strings.Lines(said) {
+		_, rest, ok := strings.Cut(line, " to start at ")
+		if !ok {
+			continue
+		}
+		word, _, _ := strings.Cut(rest, " ")
+		found = true
+		at := parseTime(word)
+		if at.IsZero() && word != "Unknown" && word != "0" {
+			return at, fault.New(fault.Unavailable, "sbatch --test-only says %q, which is no time", oneLine(line))
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	if !found {
+		return last, fault.New(fault.Unavailable, "sbatch --test-only does not say when the job would start: %.200q", oneLine(said))
+	}
+	return last, nil
 }
 
 // HasSrunOption is site.OptionFinder's.

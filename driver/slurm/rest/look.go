@@ -14,6 +14,8 @@ import (
 var (
 	_ site.Looker = (*Site)(nil)
 	_ site.Trier  = (*Site)(nil)
+
+	_ site.StartEstimator = (*Site)(nil)
 )
 
 // Look is site.Looker's. Slurm's settings are told by the commands, if there are any.
@@ -78,6 +80,14 @@ func (s *Site) lookToken(ctx context.Context) *site.Token {
 		out.Left = t.over.Sub(s.keep.now())
 	}
 	return out
+}
+
+// EstimateStart is site.StartEstimator's: slurmrestd cannot, the commands can.
+func (s *Site) EstimateStart(ctx context.Context, j *site.Submission) (time.Time, error) {
+	if t, ok := s.cfg.Commands.(site.StartEstimator); ok {
+		return t.EstimateStart(ctx, j)
+	}
+	return time.Time{}, fault.New(fault.Unsupported, "slurmrestd cannot be asked when a job would start").Advise("give the pool a way to Slurm's commands beside it: --local or --ssh LOGIN")
 }
 
 // Try is site.Trier's: slurmrestd cannot, the commands can.

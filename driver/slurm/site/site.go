@@ -290,6 +290,13 @@ type Trier interface {
 	Try(ctx context.Context, s *Submission) error
 }
 
+// StartEstimator is an optional ability of a Site: to ask when a job would start, without handing it over.
+type StartEstimator interface {
+	// EstimateStart is when slurmctld would start a job that was submitted now, if all jobs use their time limits;
+	// zero: it does not say. The error is Submit's; fault.Unsupported: this way in cannot ask.
+	EstimateStart(ctx context.Context, s *Submission) (time.Time, error)
+}
+
 // OptionFinder is an optional ability of a Site: to say whether the site's srun has an option, as
 // plugins add them.
 type OptionFinder interface {
