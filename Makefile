@@ -35,7 +35,7 @@ REPORT := $(or $(COX_REPORT),$(CACHE)/report)
 # tests PACKAGES,ARGUMENTS runs tests by gotestsum.
 tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped --jsonfile $(REPORT)/$@.json \
 	--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-	--packages="$(1)" -- -count=1 -vet=off $(2)
+	--packages="$(1)" -- -count=1 -vet=off -ldflags=-w -timeout 25m $(2)
 
 # Properties are drawn from one seed, so that a run says of this change what it said of
 # the last one; SEED=0 draws others each time, as torture does.
@@ -86,10 +86,10 @@ race: $(BIN)/.tools           ## the packages with goroutines of their own, unde
 proofs: proofs-computed proofs-run    ## simulation, kills, faults, hard cases, load, security, published tables
 
 proofs-computed: $(BIN)/.tools
-	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(COMPUTED),-e /test/$(p))),-p 1 -timeout 20m)
+	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(COMPUTED),-e /test/$(p))),-p 1)
 
 proofs-run: $(BIN)/.tools
-	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(RUN),-e /test/$(p))),-p 1 -timeout 20m)
+	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(RUN),-e /test/$(p))),-p 1)
 
 slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
 	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/slurm/test.sh

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +74,11 @@ func watchEvents(a *cli.App, ctx context.Context, c *client.Client, f *watchFlag
 	}
 	ends := len(left) > 0
 	if len(ids) > 0 && !ends && !resumed {
+		what := "it has"
+		if len(ids) > 1 {
+			what = "all of them have"
+		}
+		fmt.Fprintf(a.Err, "%s ended already; cox watch %s --after 0 shows what happened\n", what, strings.Join(ids, " "))
 		return nil
 	}
 	lost := false

@@ -3,6 +3,7 @@ package submission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -169,6 +170,9 @@ func serverVerdicts(a *cli.App, ctx context.Context, name string) []route.PoolVe
 	_, req.Files = readHere(req)
 	text, err := c.Advise(ctx, req)
 	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			fmt.Fprintf(a.Err, "the server did not judge its pools within %s: what follows is said without it\n", judging)
+		}
 		return nil
 	}
 	var said struct {
@@ -181,7 +185,7 @@ func serverVerdicts(a *cli.App, ctx context.Context, name string) []route.PoolVe
 }
 
 // judging is how long a server may take to judge its pools: it may ask what they drive.
-const judging = 15 * time.Second
+const judging = time.Minute
 
 // serverPools are those of the server that answers, none if none does at once.
 func serverPools(a *cli.App, ctx context.Context) []route.Pool {
