@@ -238,8 +238,8 @@ const reconnectTries = 4
 
 // listenSupervisor passes records to the gang and commands to the supervisor, until the part
 // is gone (true) or the connection has ended. A supervisor that does not act on a
-// command to end in time is ended with SIGKILL; one that is silent for long is asked
-// whether it is there.
+// command in time is ended with SIGKILL. One that is silent for long is asked whether it is
+// there; without an answer it counts as hung, and is ended only if it was told to end the part.
 func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (over bool) {
 	cfg := p.gang.e.cfg
 	ref := p.gang.launch.Ref
@@ -255,11 +255,9 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 				p.requeueCommand(c)
 				return false
 			}
-			if c.Op != attempt.OpSignal {
-				toEnd = true
-				if deaf == nil {
-					deaf = time.After(cfg.Deaf)
-				}
+			toEnd = toEnd || c.Op == attempt.OpStop || c.Op == attempt.OpAbort
+			if c.Op != attempt.OpSignal && deaf == nil {
+				deaf = time.After(cfg.Deaf)
 			}
 		case r, ok := <-s.records:
 			if !ok {
@@ -274,14 +272,18 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 				return true
 			}
 		case <-deaf:
-			deaf = nil
-			p.killSupervisor(s)
+			if deaf = nil; len(s.records) == 0 { // else this goroutine was late, not the supervisor
+				p.killSupervisor(s)
+			}
 		case <-pulse.C:
 			if silent == nil && s.sendCommand(attempt.Command{Op: attempt.OpPing, Ref: ref}, cfg.Deaf) == nil {
 				silent = time.After(cfg.Deaf)
 			}
 			pulse.Reset(cfg.Pulse)
 		case <-silent:
+			if len(s.records) > 0 {
+				continue
+			}
 			p.onGang(func() { p.deaf = true })
 			if toEnd { // what it said after the command was on its way before
 				p.killSupervisor(s)
