@@ -258,14 +258,14 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
 		return err
 	}
-	s.service = newServices(s.control, s.engine, kept, func(o job.Owner) bool { return s.http.IsAdmin(o.User, o.UID) }, &s.rules, s.opt.Log.With("part", "services"))
+	s.nodes = newMonitor(s.cfg, s.control, e, s.opt.Log.With("part", "health"))
+	s.service = newServices(s.control, s.engine, s.nodes, kept, func(o job.Owner) bool { return s.http.IsAdmin(o.User, o.UID) }, &s.rules, s.opt.Log.With("part", "services"))
 	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
 		return err
 	}
 	if s.gateway != nil {
 		s.gateway.tether = s.opt.ThrowAway
 	}
-	s.nodes = newMonitor(s.cfg, s.control, e, s.opt.Log.With("part", "health"))
 	var idleDevices func() map[string]int // nil: nothing is watched
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/service/endpoints"
 	handovercontroller "github.com/coxswain-sched/coxswain/service/handover/controller"
 	"github.com/coxswain-sched/coxswain/service/handover/ondemand"
+	"github.com/coxswain-sched/coxswain/service/nodehealth"
 	"github.com/coxswain-sched/coxswain/service/poolmove"
 	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
 	"github.com/coxswain-sched/coxswain/store/secret"
@@ -42,12 +43,12 @@ type services struct {
 	log     *slog.Logger
 }
 
-func newServices(c *control.Control, local engine.Engine, kept *secret.Store, isAdmin func(job.Owner) bool, rules *admission.Rules, log *slog.Logger) *services {
+func newServices(c *control.Control, local engine.Engine, nodes *nodehealth.Monitor, kept *secret.Store, isAdmin func(job.Owner) bool, rules *admission.Rules, log *slog.Logger) *services {
 	hub := endpoints.New(endpoints.Config{
 		Drained: func(ctx context.Context, _ job.ID, ref engine.Ref) error { return c.Drained(ctx, ref) },
 		Log:     log,
 	})
-	handovers := handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Log: log})
+	handovers := handovercontroller.New(handovercontroller.Config{Plane: handovercontroller.NewPlane(c), Check: nodes.CheckNow, Log: log})
 	site := &intake.Site{Plane: c, Rules: intake.NewRules(rules, c.Policy).Now}
 	return &services{
 		mover: poolmove.New(poolmove.Config{Plane: c, Places: site.Places, Log: log}),

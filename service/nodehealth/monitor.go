@@ -106,6 +106,9 @@ type watched struct {
 type look struct {
 	done     chan struct{}
 	released bool // somebody asked for it
+
+	results []fleet.CheckResult // once done is closed
+	err     error               // nobody looked
 }
 
 const (
@@ -194,7 +197,7 @@ func (m *Monitor) startDue(ctx context.Context) time.Duration {
 		case at.After(now):
 			pause = min(pause, at.Sub(now))
 		default:
-			m.beginLook(k, false)
+			m.startLook(k, false)
 			if pause = min(pause, m.cfg.Retry); m.cfg.Every > 0 {
 				pause = min(pause, m.cfg.Every)
 			}
@@ -245,7 +248,7 @@ func (m *Monitor) startNoted(now time.Time) time.Duration {
 		case wait > 0:
 			pause = min(pause, wait)
 		default:
-			m.beginLook(k, false)
+			m.startLook(k, false)
 		}
 	}
 	return max(pause, glance)
@@ -300,24 +303,25 @@ func (m *Monitor) noteEnd(ctx context.Context, e *state.Event) {
 	}
 }
 
-// beginLook starts a check of a node, or joins the one that runs.
-func (m *Monitor) beginLook(k fleet.NodeKey, released bool) *look {
+// startLook starts a check of a node, or joins the one that runs: then first is false.
+func (m *Monitor) startLook(k fleet.NodeKey, released bool) (l *look, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.watchedNode(k)
 	if w.under != nil {
 		w.under.released = w.under.released || released
-		return w.under
+		return w.under, false
 	}
-	l := &look{done: make(chan struct{}), released: released}
+	l = &look{done: make(chan struct{}), released: released}
 	if m.ended {
+		l.err = fault.New(fault.Unavailable, "the server ends")
 		close(l.done)
-		return l
+		return l, true
 	}
 	w.under, w.checked, w.idle = l, m.cfg.Now(), false
 	delete(m.noted, k)
 	m.checks.Go(func() { m.checkNode(k, l) })
-	return l
+	return l, true
 }
 
 // checkNode asks the engine for the checks of a node and takes in what it says.
@@ -332,6 +336,7 @@ func (m *Monitor) checkNode(k fleet.NodeKey, l *look) {
 	if e, ok := m.cfg.Plane.Engine(k.Pool).(engine.NodeChecker); ok {
 		results, err = e.CheckNode(ctx, k.Name)
 	}
+	l.results, l.err = results, err
 	m.mu.Lock()
 	w := m.watchedNode(k)
 	released := l.released
@@ -378,7 +383,7 @@ func (m *Monitor) keepFences(ctx context.Context, s streaks, k fleet.NodeKey, re
 func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, error) {
 	looks := make([]*look, len(nodes))
 	for i, k := range nodes {
-		looks[i] = m.beginLook(k, true)
+		looks[i], _ = m.startLook(k, true)
 	}
 	out := make([]Result, len(nodes))
 	for i, l := range looks {
@@ -390,6 +395,23 @@ func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, e
 		out[i] = m.Last(nodes[i])
 	}
 	return out, nil
+}
+
+// CheckNow runs the checks of a node that is about to get work, and returns what they saw: one that runs already
+// began too early. Fences follow as from a check at an interval. The error says that nobody looked;
+// fault.Unsupported: the engine has no checks.
+func (m *Monitor) CheckNow(ctx context.Context, k fleet.NodeKey) ([]fleet.CheckResult, error) {
+	for {
+		l, first := m.startLook(k, false)
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, fault.New(fault.Unavailable, "the checks of %s have not ended: %w", k, ctx.Err())
+		}
+		if first {
+			return l.results, l.err
+		}
+	}
 }
 
 // Nodes lists the nodes that can be checked, by pool and name.

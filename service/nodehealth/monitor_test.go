@@ -3,6 +3,7 @@ package nodehealth_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -181,5 +182,46 @@ func TestChecksAfterJobs(t *testing.T) {
 		if first, other := places.Places(t.Context(), ran.Job, 1), places.Places(t.Context(), ran.Job, 2); len(first) != 1 || first[0].Name != ran.Nodes[0] || other != nil {
 			t.Errorf("attempt 1 was on %v, attempt 2, which there was not, on %v", first, other)
 		}
+	}
+}
+
+// TestCheckNow: a check that is asked for now is not one that began before, and it needs its passes as any other.
+//
+// Seen to fail with a request that joins the check that runs.
+func TestCheckNow(t *testing.T) {
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}}, nil)
+	k := fleet.NodeKey{Pool: "p", Name: "n1"}
+	began, goOn := make(chan struct{}), make(chan struct{})
+	first := true
+	s.say(func(string) ([]fleet.CheckResult, error) {
+		if !first {
+			return disk(fleet.Failed), nil
+		}
+		first = false
+		close(began)
+		<-goOn
+		return disk(fleet.Passed), nil
+	})
+	ended := make(chan error, 1)
+	go func() { _, err := s.Check(t.Context(), []fleet.NodeKey{k}); ended <- err }()
+	<-began
+	saw := make(chan []fleet.CheckResult, 1)
+	go func() { r, _ := s.CheckNow(t.Context(), k); saw <- r }()
+	for range 200 { // so that it most likely has asked
+		runtime.Gosched()
+	}
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if r := <-saw; len(r) != 1 || r[0].Verdict != fleet.Failed {
+		t.Errorf("it takes a check for its own that began before: %+v", r)
+	}
+	s.say(func(string) ([]fleet.CheckResult, error) { return disk(fleet.Passed), nil })
+	if r, err := s.CheckNow(t.Context(), k); err != nil || r[0].Verdict != fleet.Passed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if h, _ := s.ctl.Health(k); len(h.Fences) != 1 {
+		t.Errorf("one pass has removed the fence: %+v", h)
 	}
 }

@@ -131,11 +131,15 @@ func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Cal
 	}
 	if call.Verb == decide.Fence || call.Verb == decide.Unfence {
 		for _, n := range nodes {
-			n.Contents, n.Listed, n.Mark = nil, nil, decide.Mark{}
+			n.Contents, n.Listed, n.Checked, n.Mark = nil, nil, nil, decide.Mark{}
 		}
 	}
 	var a answer
 	c.doFor(ctx, m, func(ctx context.Context) {
+		if call.Verb == decide.Check {
+			a.results, a.err = c.checkNode(ctx, fleet.NodeKey{Pool: call.Pool, Name: call.Node})
+			return
+		}
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		a = callOnce(ctx, e, call)
@@ -159,6 +163,7 @@ func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Cal
 type answer struct {
 	contents engine.NodeContents
 	nodes    []fleet.Node
+	results  []fleet.CheckResult
 	err      error
 }
 
@@ -189,6 +194,10 @@ func callOnce(ctx context.Context, e engine.Engine, call decide.Call) (a answer)
 // noteAnswer notes what an engine said of a node.
 func noteAnswer(n *decide.Node, call *decide.Call, a *answer, asked, now time.Time) {
 	n.Trouble, n.Tried = "", now
+	if call.Verb == decide.Check {
+		noteChecked(n, call.Pool, a, asked)
+		return
+	}
 	switch {
 	case a.err != nil:
 		n.Trouble = refusalText(a.err)

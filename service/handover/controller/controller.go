@@ -18,6 +18,9 @@ import (
 // Config are the parts of a controller.
 type Config struct {
 	Plane Plane
+	// Check runs the checks of a node now, and says what each saw; fault.Unsupported: there are none. nil: this
+	// server has no checks.
+	Check func(ctx context.Context, k fleet.NodeKey) ([]fleet.CheckResult, error)
 	Now   func() time.Time // nil: time.Now
 	Log   *slog.Logger     // nil: none
 }
@@ -25,6 +28,7 @@ type Config struct {
 // Bounds.
 const (
 	callTimeout  = 30 * time.Second // of a call to an engine
+	checkTimeout = 5 * time.Minute  // of all checks of a node
 	mostCalls    = 4                // to one engine at a time
 	longestPause = 10 * time.Second // between two looks at the records
 	shortPause   = time.Second      // the same, of jobs that change while a hand-over is under way

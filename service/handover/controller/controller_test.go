@@ -81,6 +81,59 @@ func TestMoveToAnUnfitNode(t *testing.T) {
 	})
 }
 
+// TestMoveIsChecked: the node of the new pool is checked after it was opened, and not before, and the hand-over waits
+// until it passes. What could not be checked is in the evidence.
+//
+// Seen to fail without the check, and with a state of before the opening taken for it.
+func TestMoveIsChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		var says []fleet.CheckResult
+		looks := 0
+		s.checks = func(node string) ([]fleet.CheckResult, error) {
+			looks++
+			if _, closed := s.worlds[node[:1]].FenceOf(node); closed {
+				t.Errorf("%s was checked before it was opened", node)
+			}
+			return says, nil
+		}
+		say := func(list ...fleet.CheckResult) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			says = list
+		}
+		one := 1
+		for _, step := range []struct {
+			says     []fleet.CheckResult
+			evidence string
+		}{
+			{nil, "b1: not checked: no check is configured for pool "},
+			{[]fleet.CheckResult{{Check: "disk", Verdict: fleet.Passed}, {Check: "clock", Verdict: fleet.Warned, Text: "2 s off"}, {Check: "devices", Device: &one, Verdict: fleet.Failed, Text: "gone"}}, "1 of 3 checks passed; check clock warns: 2 s off; device 1: check devices failed: gone"},
+			{[]fleet.CheckResult{{Check: "node", Verdict: fleet.Passed, From: "slurm", Text: "IDLE"}}, "its own system says check node passed: IDLE"},
+		} {
+			to := map[string]string{"a": "b", "b": "a"}[s.owner("m1").Pool]
+			say(fleet.CheckResult{Check: "disk", Verdict: fleet.Failed, Text: "full"})
+			s.move(controller.Request{Nodes: []string{"m1"}, To: to})
+			s.until("it waits", func() bool {
+				return strings.HasSuffix(s.owner("m1").Waits, "to pass its checks: check disk failed: full")
+			})
+			say(fleet.CheckResult{Check: "node", Verdict: fleet.Passed, From: "slurm", At: time.Now().Add(-time.Hour)})
+			s.until("it waits for news", func() bool { return strings.Contains(s.owner("m1").Waits, "was read before the node was opened") })
+			say(step.says...)
+			s.until("it is checked", func() bool { return s.owner("m1").Step == fleet.StepCheck || !s.owner("m1").Moving() })
+			evidence := s.evidenceOf("m1", fleet.StepCheck)
+			if !strings.Contains(strings.ReplaceAll(evidence, "a1: ", "b1: "), step.evidence) {
+				t.Errorf("evidence: %q", evidence)
+			}
+			s.until("it has ended", func() bool { return !s.owner("m1").Moving() })
+		}
+		if looks < 9 {
+			t.Errorf("%d looks", looks)
+		}
+		s.check()
+	})
+}
+
 // TestMoveNow: a job that may be requeued is, one that may not is waited for.
 func TestMoveNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -33,11 +35,14 @@ type site struct {
 	faults func(pool string, c fake.Call) (before, after error)
 	alive  map[string]map[engine.Ref][]string // pool → attempt that lives → its nodes
 	broken []string
-	long   time.Duration // how long a job runs
+	long   time.Duration                                  // how long a job runs
+	checks func(node string) ([]fleet.CheckResult, error) // nil: none see anything
 	writes int
-	killAt int // the server dies at this write of the journal
-	after  bool
-	dead   chan struct{}
+	// evidence of the last record of each machine and step
+	evidence map[string]string
+	killAt   int // the server dies at this write of the journal
+	after    bool
+	dead     chan struct{}
 
 	stop    func()
 	control *control.Control
@@ -45,7 +50,7 @@ type site struct {
 }
 
 func newSite(t *testing.T, killAt int, after bool) *site {
-	s := &site{t: t, worlds: map[string]*fake.World{}, alive: map[string]map[engine.Ref][]string{"a": {}, "b": {}}, long: 40 * time.Second, killAt: killAt, after: after, stop: func() {}}
+	s := &site{t: t, evidence: map[string]string{}, worlds: map[string]*fake.World{}, alive: map[string]map[engine.Ref][]string{"a": {}, "b": {}}, long: 40 * time.Second, killAt: killAt, after: after, stop: func() {}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, pool := range []string{"a", "b"} {
@@ -122,6 +127,14 @@ func (m *mortal) Append(ctx context.Context, epoch uint64, recs []store.Record) 
 		return m.Store.Append(ctx, epoch, recs)
 	}
 	m.s.mu.Lock()
+	for i := range recs {
+		var v state.OwnersSet
+		if recs[i].Kind == state.KindOwner && json.Unmarshal(recs[i].Data, &v) == nil {
+			for _, o := range v.Owners {
+				m.s.evidence[o.Machine+" "+string(o.Step)] = o.Evidence
+			}
+		}
+	}
 	m.s.writes++
 	die := m.s.writes == m.s.killAt
 	m.s.mu.Unlock()
@@ -159,7 +172,17 @@ func (s *site) start() {
 		s.stop, s.control = func() {}, nil
 		return
 	}
-	s.Controller = controller.New(controller.Config{Plane: controller.NewPlane(s.control)})
+	s.Controller = controller.New(controller.Config{
+		Plane: controller.NewPlane(s.control),
+		Check: func(_ context.Context, k fleet.NodeKey) ([]fleet.CheckResult, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.checks == nil {
+				return nil, fault.New(fault.Unsupported, "the engine of pool %s has no checks", k.Pool)
+			}
+			return s.checks(k.Name)
+		},
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Run(ctx) })
@@ -218,6 +241,12 @@ func (s *site) ask(f func() error) {
 func (s *site) owner(machine string) *fleet.MachineOwner {
 	o, _ := s.control.MachineOwner(machine)
 	return &o
+}
+
+func (s *site) evidenceOf(machine string, step fleet.HandoverStep) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.evidence[machine+" "+string(step)]
 }
 
 // owners is who has which machine, and how far hand-overs are.

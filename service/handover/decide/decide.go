@@ -28,6 +28,7 @@ import (
 // Pauses until something is asked again.
 const (
 	proofAge   = 30 * time.Second // a proof that is older admits nobody
+	checkAge   = 5 * time.Minute  // a check of a new node that is older ends no hand-over
 	askAgain   = 5 * time.Second  // whether a node is empty, up or answers at last
 	longWait   = 30 * time.Second // the same, when it has waited for longer than ten of these
 	oftenMend  = 40 * time.Second // of our fence on a machine of which no hand-over is under way
@@ -55,8 +56,8 @@ type Side struct {
 	Nodes     []Node
 }
 
-// Node is a node of a pool on the machine. Contents and Listed are forgotten when a call of Fence or Unfence is
-// sent: what they tell is of after the last of these.
+// Node is a node of a pool on the machine. Contents, Listed and Checked are forgotten when a call of Fence or
+// Unfence is sent: what they tell is of after the last of these.
 type Node struct {
 	Name  string
 	State fleet.NodeState // as the pool last said; "": it has not reported the node
@@ -66,6 +67,7 @@ type Node struct {
 	Contents *engine.NodeContents // the last answer of Empty; nil: none
 	Asked    time.Time            // when that was asked
 	Listed   *Listed              // the last answer of List; nil: none
+	Checked  *Checked             // the last answer of Check; nil: none
 	Mark     Mark                 // what was done to our fence
 	Trouble  string               // why the last call failed; empty: it did not
 	Tried    time.Time            // when that call ended
@@ -76,6 +78,13 @@ type Listed struct {
 	State fleet.NodeState // "": not at all
 	Why   string          // of a state other than up
 	At    time.Time
+}
+
+// Checked is what the checks of a node have just seen.
+type Checked struct {
+	Bad  string    // why no work should start on the node as a whole; empty: nothing says so
+	Text string    // what was looked at, or why nobody could look
+	At   time.Time // when they began
 }
 
 // Mark is the last answer to a call of Fence or Unfence.
@@ -104,7 +113,8 @@ const (
 	Fence   Verb = "fence"
 	Unfence Verb = "unfence"
 	Empty   Verb = "empty"
-	List    Verb = "list" // the nodes of the pool
+	List    Verb = "list"  // the nodes of the pool
+	Check   Verb = "check" // the node, by the checks that there are
 )
 
 // Call is a call to the engine of a pool.
@@ -328,7 +338,7 @@ func (p *plan) askEngine(verb Verb, pool string, n *Node, reason string) {
 		p.out.Waits = fmt.Sprintf("the engine of pool %s to %s node %s: %s", pool, words[verb], n.Name, n.Trouble)
 	}
 	p.out.Call = &Call{Verb: verb, Pool: pool, Node: n.Name, Mark: p.markOf(reason)}
-	if verb == Empty || verb == List {
+	if verb == Empty || verb == List || verb == Check {
 		p.out.Call.Mark = engine.NodeFence{}
 	}
 	if verb == List {
@@ -337,7 +347,7 @@ func (p *plan) askEngine(verb Verb, pool string, n *Node, reason string) {
 }
 
 // words are verbs as people read them.
-var words = map[Verb]string{Fence: "fence", Unfence: "remove our fence of", Empty: "look at", List: "report"}
+var words = map[Verb]string{Fence: "fence", Unfence: "remove our fence of", Empty: "look at", List: "report", Check: "check"}
 
 // fenceOld fences all nodes of the old pool.
 func (p *plan) fenceOld() {
@@ -481,9 +491,9 @@ func (p *plan) othersProved() bool {
 	return true
 }
 
-// checkNew opens the nodes of the new pool, and waits until they are up and no check of ours closes one. That may
-// take hours, and somebody may remove a fence of ours in the meantime: so each other pool's nodes are proved closed
-// and empty to the end.
+// checkNew opens the nodes of the new pool, and waits until they are up, no check of ours closes one, and each has
+// passed checks that began after it was opened, where there are any. That may take hours, and somebody may remove a
+// fence of ours in the meantime: so each other pool's nodes are proved closed and empty to the end.
 func (p *plan) checkNew() {
 	if !p.othersProved() {
 		return
@@ -499,13 +509,19 @@ func (p *plan) checkNew() {
 			p.askEngine(Unfence, s.Pool, n, "")
 		case s.Fences && p.keepMark(s, n, true): // a call of before the admission that has arrived since
 		case n.Trouble != "" && p.in.Now.Before(n.Tried.Add(p.askPause())):
-			p.waitFor(n.Tried.Add(p.askPause()), "the engine of pool %s to report node %s: %s", s.Pool, n.Name, n.Trouble)
+			verb := List
+			if n.Listed != nil && n.Listed.State == fleet.Up {
+				verb = Check
+			}
+			p.waitFor(n.Tried.Add(p.askPause()), "the engine of pool %s to %s node %s: %s", s.Pool, words[verb], n.Name, n.Trouble)
 		case n.Listed == nil:
 			p.askEngine(List, s.Pool, n, "")
 		case n.Listed.State == fleet.Up && n.Unfit != "":
 			p.waitFor(p.in.Now.Add(p.askPause()), "node %s of pool %s to be fit for work: %s", n.Name, s.Pool, n.Unfit)
 		case n.Listed.State == fleet.Up:
-			continue
+			if p.checkNode(s, n) {
+				continue
+			}
 		case p.in.Now.Before(n.Listed.At.Add(p.askPause())):
 			p.waitFor(n.Listed.At.Add(p.askPause()), "node %s of pool %s to be up; it is %s", n.Name, s.Pool, n.Listed)
 		default:
@@ -514,7 +530,38 @@ func (p *plan) checkNew() {
 		}
 		return
 	}
-	p.stepDone(fleet.StepCheck, "%s up in pool %s", nodesAre(s), s.Pool)
+	p.stepDone(fleet.StepCheck, "%s up in pool %s; %s", nodesAre(s), s.Pool, checksOf(s))
+}
+
+// checkNode reports whether a node that is up has passed its checks lately. A check that is lacking is asked for, or
+// waited for.
+func (p *plan) checkNode(s *Side, n *Node) bool {
+	c := n.Checked
+	bad := ""
+	if c != nil && c.Bad != "" {
+		bad = fmt.Sprintf("node %s of pool %s to pass its checks: %s", n.Name, s.Pool, c.Bad)
+	}
+	switch {
+	case c != nil && bad == "" && p.in.Now.Sub(c.At) < checkAge:
+		return true
+	case bad != "" && p.in.Now.Before(c.At.Add(p.askPause())):
+		p.waitFor(c.At.Add(p.askPause()), "%s", bad)
+	default:
+		p.askEngine(Check, s.Pool, n, "")
+		if p.out.Waits == "" {
+			p.out.Waits = bad
+		}
+	}
+	return false
+}
+
+// checksOf tells what the checks of the new nodes have seen.
+func checksOf(s *Side) string {
+	var texts []string
+	for i := range s.Nodes {
+		texts = append(texts, s.Nodes[i].Name+": "+s.Nodes[i].Checked.Text)
+	}
+	return listNames(texts)
 }
 
 // String is the state as people read it.

@@ -37,10 +37,11 @@ func looked(in *decide.Input, pool int, c engine.NodeContents) {
 	n.Contents, n.Asked = &c, now.Add(-time.Second)
 }
 
-// isUp has the new pool's node opened and up.
+// isUp has the new pool's node opened, up, and checked.
 func isUp(in *decide.Input) {
 	n := &in.Sides[1].Nodes[0]
 	n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Up, At: now}
+	n.Checked = &decide.Checked{At: now, Text: "4 of 4 checks passed"}
 }
 
 func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epoch} }
@@ -49,7 +50,8 @@ func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epo
 // or "ended pool" where no hand-over is under way any more.
 //
 // Seen to fail without: the proof of other pools before the check and the end, the marks kept of those that do not own a machine
-// that moves; a side that has the machine no more waited for on the way back, or not asked for at the admission.
+// that moves; a side that has the machine no more waited for on the way back, or not asked for at the admission;
+// the check of a node that is up, of the second one too.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -201,11 +203,41 @@ func TestSteps(t *testing.T) {
 				n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Draining, Why: "new fan", At: now}
 			},
 		},
+		{name: "up and checked", step: fleet.StepAdmit, want: "check b", with: isUp},
 		{
-			name: "up", step: fleet.StepAdmit, want: "check b",
+			name: "up", step: fleet.StepAdmit, want: "check b/b1 0",
+			with: func(in *decide.Input) { isUp(in); in.Sides[1].Nodes[0].Checked = nil },
+		},
+		{
+			name: "up, and checked long ago", step: fleet.StepAdmit, want: "check b/b1 0",
+			with: func(in *decide.Input) { isUp(in); in.Sides[1].Nodes[0].Checked.At = now.Add(-10 * time.Minute) },
+		},
+		{
+			name: "up, and a check has just failed", step: fleet.StepAdmit, waits: "node b1 of pool b to pass its checks: check disk failed: full",
+			with: func(in *decide.Input) { isUp(in); in.Sides[1].Nodes[0].Checked.Bad = "check disk failed: full" },
+		},
+		{
+			name: "up, and a check failed before", step: fleet.StepAdmit, want: "check b/b1 0", waits: "node b1 of pool b to pass its checks: check disk failed: full",
 			with: func(in *decide.Input) {
+				isUp(in)
+				in.Sides[1].Nodes[0].Checked = &decide.Checked{At: now.Add(-10 * time.Second), Bad: "check disk failed: full"}
+			},
+		},
+		{
+			name: "up, and nobody could look", step: fleet.StepAdmit, waits: "the engine of pool b to check node b1: no answer",
+			with: func(in *decide.Input) {
+				isUp(in)
 				n := &in.Sides[1].Nodes[0]
-				n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Up, At: now}
+				n.Checked, n.Trouble, n.Tried = nil, "no answer", now.Add(-time.Second)
+			},
+		},
+		{
+			name: "one of two new nodes is not checked", step: fleet.StepAdmit, want: "check b/b2 0",
+			with: func(in *decide.Input) {
+				isUp(in)
+				b := in.Sides[1].Nodes[0]
+				b.Name, b.Checked = "b2", nil
+				in.Sides[1].Nodes = append(in.Sides[1].Nodes, b)
 			},
 		},
 		{
