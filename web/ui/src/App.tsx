@@ -5,15 +5,27 @@ import { Boundary } from "./shell/Boundary";
 import { NotFound } from "./shell/NotFound";
 import { Shell } from "./shell/Shell";
 import { SignedOut } from "./shell/SignedOut";
+import { addresses } from "./router/addresses";
 import { usePath } from "./router/location";
 
 // Each page is a file of its own, fetched when it is first opened.
 const QueuePage = lazy(() => import("./pages/queue/QueuePage"));
+const OverviewPage = lazy(() => import("./pages/overview/OverviewPage"));
+const RoomPage = lazy(() => import("./pages/room/RoomPage"));
+const ServicesPage = lazy(() => import("./pages/services/ServicesPage"));
+const PoolsPage = lazy(() => import("./pages/pools/PoolsPage"));
+const PlanPage = lazy(() => import("./pages/plan/PlanPage"));
+const SubmitPage = lazy(() => import("./pages/submit/SubmitPage"));
 const JobPage = lazy(() => import("./pages/job/JobPage"));
 
 const pages: Record<string, ComponentType> = {
-  "/": QueuePage,
-  "/queue": QueuePage,
+  [addresses.overview]: OverviewPage,
+  [addresses.queue]: QueuePage,
+  [addresses.room]: RoomPage,
+  [addresses.services]: ServicesPage,
+  [addresses.pools]: PoolsPage,
+  [addresses.plan]: PlanPage,
+  [addresses.submit]: SubmitPage,
 };
 
 export function App() {

@@ -11,7 +11,13 @@ import { setTheme } from "./theme";
 import "./Shell.css";
 
 const pages: [label: string, to: string][] = [
+  ["Overview", addresses.overview],
   ["Queue", addresses.queue],
+  ["Machine room", addresses.room],
+  ["Services", addresses.services],
+  ["Pools", addresses.pools],
+  ["Plan", addresses.plan],
+  ["Submit", addresses.submit],
 ];
 
 /** The frame around all pages: the menu, who is signed in, keys. */

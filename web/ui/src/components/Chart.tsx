@@ -1,0 +1,65 @@
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { Tone } from "../format/tone";
+import { useTheme } from "../shell/theme";
+import { themeColour } from "../styles/themeColour";
+import "./Chart.css";
+
+export interface Series {
+  label: string;
+  values: readonly (number | null)[]; // null: not known then
+  tone: Tone;
+}
+
+interface ChartProps {
+  label: string;
+  times: readonly number[]; // Unix seconds, ascending
+  series: readonly Series[];
+  max?: number; // of the values; left out: the largest
+  format?: (value: number) => string;
+}
+
+const height = 150;
+
+/** Values over time. */
+export function Chart({ label, times, series, max, format = (value) => String(value) }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const theme = useTheme();
+  const shape = series.map((each) => `${each.label}:${each.tone}`).join();
+  const data = [times, ...series.map((each) => each.values)] as uPlot.AlignedData;
+  const latest = useRef({ data, format });
+  latest.current = { data, format };
+
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const colour = (name: string) => themeColour(element, name);
+    const axis = { stroke: colour("--text-faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: `11px ${getComputedStyle(element).fontFamily}` };
+    plot.current = new uPlot({
+      width: element.clientWidth,
+      height,
+      legend: { show: series.length > 1 },
+      cursor: { y: false },
+      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
+      axes: [{ ...axis, values: "{HH}:{mm}:{ss}" }, { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
+      series: [{ value: "{HH}:{mm}:{ss}" }, ...series.map((each) => ({
+        label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false },
+        value: (_: uPlot, value: number | null) => (value === null ? "–" : latest.current.format(value)),
+      }))],
+    }, latest.current.data, element);
+    const resize = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }));
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+    // The plot is made anew for other series and other colours; new values go into it below.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [shape, max, theme]);
+
+  useEffect(() => plot.current?.setData(data));
+  return <div className="chart" ref={box} role="img" aria-label={label} />;
+}
