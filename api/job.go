@@ -219,7 +219,20 @@ type Task struct {
 type Jobs struct {
 	Jobs   []Job  `json:"jobs"`
 	Next   string `json:"next,omitempty" doc:"cursor of the next page; empty at the end"`
+	Total  int    `json:"total,omitempty" doc:"of a sorted list: rows on all pages"`
 	Change uint64 `json:"change" doc:"the last event that the list reflects, for watch"`
+}
+
+// JobCounts counts jobs that match a selection. Of each kind it has the 100 names with the most jobs.
+type JobCounts struct {
+	Total      int            `json:"total"`
+	States     map[string]int `json:"states" doc:"of those that match, whatever their state"`
+	Reasons    map[string]int `json:"reasons" doc:"of those that wait, by the code of the first reason"`
+	Pools      map[string]int `json:"pools"`
+	Partitions map[string]int `json:"partitions"`
+	Users      map[string]int `json:"users"`
+	Accounts   map[string]int `json:"accounts"`
+	Change     uint64         `json:"change" doc:"the last event that the counts reflect, for watch"`
 }
 
 // Select names jobs: those of IDs (7, 7_3, 7_[1-4,9], each alone), or, without

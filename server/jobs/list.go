@@ -68,6 +68,9 @@ const (
 
 type listInput struct {
 	SelectQuery
+	NarrowQuery
+	Sort     string   `query:"sort" doc:"id, name, user, account, state, reason, priority, submitted, started, ended, nodes, gpus or time_limit; with - before it, largest first. The answer has the number of all rows: total, or the header Cox-Total"`
+	Offset   int      `query:"offset" minimum:"0" doc:"with sort: rows before the page; a cursor outranks it"`
 	Limit    int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
 	Cursor   string   `query:"cursor" doc:"next of the page before"`
 	Collapse bool     `query:"collapse" doc:"text: pending tasks of an array as one row, 7_[1-4,9%2]"`
@@ -81,18 +84,25 @@ func (s *Service) registerLists() {
 			"On a page of JSON the first task of an array alone has spec.array.indices. " +
 			"Pages go on by cursor and are stable while jobs come and go.",
 	}, func(c *call, in *listInput) error { return s.listJobs(c, in) })
+	s.registerCounts()
 }
 
 func (s *Service) listJobs(c *call, in *listInput) error {
-	sel, err := selectJobs(in.toSelect())
+	sel, err := s.selectNarrowed(&in.SelectQuery, &in.NarrowQuery)
 	if err != nil {
 		return err
+	}
+	c.W.Header().Set(changeHeader, strconv.FormatUint(s.cfg.Plane.LastEvent(), 10))
+	switch {
+	case in.Sort != "":
+		return s.listSorted(c, sel, in)
+	case in.Offset != 0:
+		return fault.New(fault.Invalid, "offset: only a sorted list has one").Advise("add sort=id, or go on by cursor")
 	}
 	after, err := readCursor(in.Cursor)
 	if err != nil {
 		return err
 	}
-	c.W.Header().Set(changeHeader, strconv.FormatUint(s.cfg.Plane.LastEvent(), 10))
 	if len(in.Columns) > 0 {
 		return s.listText(c, sel, in, after)
 	}

@@ -32,6 +32,7 @@ type selection struct {
 	live       bool      // states leaves out all final ones
 	nodes      map[string]bool
 	pooled     bool // some node is named with its pool
+	narrow     narrow
 }
 
 const allStates = 1<<32 - 1
@@ -183,19 +184,24 @@ func (s *selection) controlFilter() query.Filter {
 
 // matchesView says whether a job is selected, ids aside.
 func (s *selection) matchesView(v *state.View) bool {
-	j := &v.Job
-	if s.states&(1<<j.State) == 0 && (s.flags == 0 || j.Flags&s.flags == 0) {
+	if !s.matchesState(v) {
 		return false
 	}
+	j := &v.Job
 	sp := j.Spec
 	if len(s.users)+len(s.uids) > 0 && !slices.Contains(s.users, sp.Owner.User) && !slices.Contains(s.uids, sp.Owner.UID) {
 		return false
 	}
-	return isAmong(s.accounts, sp.Account) && isAmong(s.qos, sp.QOS) && isAmong(s.names, sp.Name) &&
+	return s.narrow.matchesView(v) && isAmong(s.accounts, sp.Account) && isAmong(s.qos, sp.QOS) && isAmong(s.names, sp.Name) &&
 		(len(s.partitions) == 0 || slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(s.partitions, p) })) &&
 		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool {
 			return s.nodes[c.Node] || s.pooled && s.nodes[fleet.NodeKey{Pool: v.Pool, Name: c.Node}.String()]
 		}))
+}
+
+// matchesState says whether a job is in one of the states that are asked for.
+func (s *selection) matchesState(v *state.View) bool {
+	return s.states&(1<<v.Job.State) != 0 || s.flags != 0 && v.Job.Flags&s.flags != 0
 }
 
 func isAmong(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }

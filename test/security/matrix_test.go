@@ -109,6 +109,7 @@ var probes = map[string]probe{
 	"POST /v1/advise":                            body(fmt.Sprintf(script, "")),
 	"GET /v1/jobs shows":                         {sees: true, query: "?names="},
 	"GET /v1/jobs shows as text":                 {sees: true, query: "?columns=job_name&names="},
+	"GET /v1/jobs shows sorted":                  {sees: true, query: "?sort=-id&columns=job_name&match="},
 	"GET /v1/history shows":                      {sees: true, query: "?names="},
 	"GET /v1/history shows as text":              {sees: true, query: "?columns=job_name&names="},
 	"POST /v1/jobs/change cancel":                change("cancel", ""),
