@@ -100,13 +100,27 @@ func (l *loop) compareEngines(of ...*pools.Member) {
 		if len(of) > 0 && !slices.Contains(of, p) {
 			continue
 		}
-		if !p.Asking.CompareAndSwap(false, true) {
-			continue // it has not answered yet
+		if !p.Asking.CompareAndSwap(false, true) { // it has not answered yet, or with what was before
+			p.AskAgain.Store(p.AskAgain.Load() || len(of) > 0)
+			if len(of) == 0 || !p.Asking.CompareAndSwap(false, true) {
+				continue
+			}
 		}
 		l.helpers.Go(func() {
-			defer p.Asking.Store(false)
+			p.AskAgain.Store(false)
 			l.askAll(p, taken[p])
+			p.Asking.Store(false)
+			if p.AskAgain.Load() {
+				_ = l.postMessage(l.ctx, message{run: func(l *loop) { l.askAgain(p) }}) // a closed loop hears nothing more
+			}
 		})
+	}
+}
+
+// askAgain is compareEngines for a pool that may have been removed meanwhile.
+func (l *loop) askAgain(p *pools.Member) {
+	if l.pools.ByName(p.Name) == p {
+		l.whileLeading(func() { l.compareEngines(p) })
 	}
 }
 
@@ -160,11 +174,7 @@ func (l *loop) askHeartbeats() {
 			defer cancel()
 			err := q.Pulse(ctx)
 			if p.Status.NoteHeartbeat(l.cfg.Clock.Now(), err) {
-				_ = l.postMessage(l.ctx, message{run: func(l *loop) { // a closed loop hears nothing more
-					if l.pools.ByName(p.Name) == p {
-						l.whileLeading(func() { l.compareEngines(p) })
-					}
-				}})
+				_ = l.postMessage(l.ctx, message{run: func(l *loop) { l.askAgain(p) }}) // a closed loop hears nothing more
 			}
 		})
 	}

@@ -32,6 +32,7 @@ type Member struct {
 
 	Status           EngineStatus
 	Asking           atomic.Bool // the engine is being asked for all that it has
+	AskAgain         atomic.Bool // something there has changed since it was asked
 	HeartbeatPending atomic.Bool // … for a heartbeat
 	Known            bool        // it has said which nodes it has; guarded by the state
 	Leaving          bool        // it is being taken away; for the loop alone

@@ -124,9 +124,10 @@ func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Cal
 	e := c.cfg.Plane.Engine(call.Pool)
 	asked := c.cfg.Now()
 	var nodes []*decide.Node // that the call is about
+	var names []string
 	for i := range m.Nodes {
 		if k := m.Nodes[i].NodeKey; k.Pool == call.Pool && (k.Name == call.Node || call.Verb == decide.List) {
-			nodes = append(nodes, m.nodes[k])
+			nodes, names = append(nodes, m.nodes[k]), append(names, k.Name)
 		}
 	}
 	if call.Verb == decide.Fence || call.Verb == decide.Unfence {
@@ -143,7 +144,7 @@ func (c *Controller) callEngine(ctx context.Context, m *managed, call decide.Cal
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		a = callOnce(ctx, e, call)
-		if a.err == nil && (call.Verb == decide.Fence || call.Verb == decide.Unfence) {
+		if a.changesNodes(call.Verb, names) {
 			_ = c.cfg.Plane.LookAt(ctx, call.Pool) // else it is seen half a minute later
 		}
 	}, func() {
@@ -165,6 +166,18 @@ type answer struct {
 	nodes    []fleet.Node
 	results  []fleet.CheckResult
 	err      error
+}
+
+// changesNodes reports whether the answer to a call about some nodes says that they are not as they were: a
+// fence is set or removed, or one that was waited for is up.
+func (a *answer) changesNodes(verb decide.Verb, names []string) bool {
+	switch {
+	case a.err != nil:
+		return false
+	case verb == decide.List:
+		return slices.ContainsFunc(a.nodes, func(n fleet.Node) bool { return slices.Contains(names, n.Name) && n.State == fleet.Up })
+	}
+	return verb == decide.Fence || verb == decide.Unfence
 }
 
 // callOnce calls an engine.

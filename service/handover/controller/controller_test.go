@@ -420,6 +420,33 @@ func TestFenceAwayBeforeCheck(t *testing.T) {
 	})
 }
 
+// TestMovedNodeIsSeen: jobs start on a node that came up late as soon as the hand-over has seen it up, and not when
+// the engine is next asked by the clock.
+//
+// Seen to fail without the look at a pool whose node is listed as up.
+func TestMovedNodeIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		for range 6 { // wherever the clock stands
+			s.worlds["b"].Drain("b1", "new fan")
+			s.move(controller.Request{Nodes: []string{"a1"}, To: "b"})
+			s.until("it waits for the administrator", func() bool { return strings.Contains(s.owner("m1").Waits, "draining (new fan)") })
+			id := s.submit("b", onNode("b1"))
+			s.worlds["b"].Drain("b1", "")
+			s.until("it is handed over", func() bool { return !s.owner("m1").Moving() })
+			s.live()
+			s.live()
+			if s.state(id) != job.Running {
+				t.Fatalf("a second after the hand-over the job is %s", s.state(id))
+			}
+			s.until("it has ended", func() bool { return s.state(id) == job.Completed })
+			s.move(controller.Request{Nodes: []string{"b1"}, To: "a"})
+			s.until("it is back", func() bool { return s.owner("m1").Pool == "a" && !s.owner("m1").Moving() })
+			time.Sleep(7 * time.Second) // of the bubble
+		}
+	})
+}
+
 // TestFenceAway: somebody removes the fence of a pool that does not own a machine, soon after a hand-over. It is set
 // again within a minute and a half: the engine is asked each half minute.
 //
