@@ -145,7 +145,7 @@ func TestKubelets(t *testing.T) {
 		t.Run("Plugged", func(t *testing.T) { testDevices(t, b) }) // the kubelets go on counting those of a plugin that is gone
 	})
 	b.beside(t, "Volumes", func(t *testing.T) { testVolumes(t, b) })
-	t.Run("Glut", func(t *testing.T) { t.Parallel(); testGlut(t, b) }) // it has no turn: it waits, for a minute at most, until a kubelet has looked
+	t.Run("Glut", func(t *testing.T) { t.Parallel(); testGlut(t, b) }) // it has no turn: it waits until a kubelet has looked, which does every 10 to 20 s
 	b.beside(t, "Upload", func(t *testing.T) { testUpload(t, b) })
 	b.beside(t, "Ephemeral", func(t *testing.T) { testEphemeral(t, b) })
 	b.beside(t, "MPI", func(t *testing.T) { testMPI(t, b, b.open(t, t.TempDir())) })

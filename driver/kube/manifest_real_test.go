@@ -65,8 +65,10 @@ func toldBy(t *testing.T, e *kube.Engine, r engine.Report, rank int) string {
 	return string(text)
 }
 
-// serveName has a pod answer with its host name on port 8080.
-const serveName = `mkdir /tmp/www && hostname >/tmp/www/name && httpd -p 8080 -h /tmp/www || exit 9
+// namesTold are functions of a pod's script: serve has it answer with its host name on port 8080, and ask asks
+// another pod until that does. A pod whose end ends the others asks them for their names last, and they serve once
+// they have said all they have to say.
+const namesTold = `serve() { mkdir /tmp/www && hostname >/tmp/www/name && httpd -p 8080 -h /tmp/www || exit 9; }
 ask() { until wget -q -O - "http://$1:8080/name" 2>/dev/null; do sleep 0.2; done; }
 `
 
@@ -93,9 +95,9 @@ func testManifests(t *testing.T, b *bench) {
 		r := run(t, manifest(t, 701, podspec.Set{
 			Kind: "PyTorchJob", Name: "train", Complete: &podspec.Complete{Roles: []string{"master"}},
 			Roles: []podspec.Role{
-				{Name: "master", Replicas: 1, PodName: "train-master-{i}", Template: podOf(serveName+"ask train-worker-0; ask train-worker-1", "", "")},
+				{Name: "master", Replicas: 1, PodName: "train-master-{i}", Template: podOf(namesTold+"serve; ask train-worker-0; ask train-worker-1", "", "")},
 				{
-					Name: "worker", Replicas: 2, PodName: "train-worker-{i}", Template: podOf(serveName+"ask $MASTER_ADDR; echo rank $RANK; cat /etc/hosts.mine; sleep 600", "", ""),
+					Name: "worker", Replicas: 2, PodName: "train-worker-{i}", Template: podOf(namesTold+"ask $MASTER_ADDR; echo rank $RANK; cat /etc/hosts.mine; serve; sleep 600", "", ""),
 					Env: []podspec.EnvVar{{Name: "MASTER_ADDR", Value: "{pod:master:0}"}, {Name: "RANK", Value: "{i+1}"}}, Files: map[string]string{"/etc/hosts.mine": "I am {i}\n"},
 				},
 			},
@@ -114,12 +116,12 @@ func testManifests(t *testing.T, b *bench) {
 		r := run(t, manifest(t, 702, podspec.Set{
 			Kind: "JobSet", Name: "js", Complete: &podspec.Complete{Roles: []string{"driver"}},
 			Roles: []podspec.Role{
-				{Name: "driver", Replicas: 1, PodName: "js-driver-0-{i}", Subdomain: "js", Template: podOf(serveName+"ask js-workers-0-1.js; ask js-workers-0-0", "", "")},
-				{Name: "workers", Replicas: 2, PodName: "js-workers-0-{i}", Subdomain: "js", Template: podOf(serveName+"ask js-driver-0-0.js.default.svc.cluster.local; sleep 600", "", "")},
+				{Name: "driver", Replicas: 1, PodName: "js-driver-0-{i}", Subdomain: "js", Template: podOf(namesTold+"serve; ask js-workers-0-1.js; ask js-workers-0-0", "", "")},
+				{Name: "workers", Replicas: 2, PodName: "js-workers-0-{i}", Subdomain: "js", Template: podOf(namesTold+"ask js-driver-0-0.js.default.svc.cluster.local; serve; sleep 600", "", "")},
 			},
 		}, "n1", "n2"))
 		if r.Cause != engine.Exited || !r.Exit.OK() || toldBy(t, e, r, 0) != "js-workers-0-1\njs-workers-0-0\n" || toldBy(t, e, r, 1) != "js-driver-0-0\n" {
-			t.Errorf("%+v: %q", r, toldBy(t, e, r, 0))
+			t.Errorf("%+v: %q, %q", r, toldBy(t, e, r, 0), toldBy(t, e, r, 1))
 		}
 	})
 	t.Run("Parts", func(t *testing.T) {
@@ -185,7 +187,7 @@ func testManifestServes(t *testing.T, b *bench, e *kube.Engine) {
 	l := manifest(t, 720, podspec.Set{
 		Kind: "Deployment", Name: "web", Services: []podspec.Service{{Name: "front", Ports: []podspec.Port{{Port: 80, Target: "http"}}}},
 		Roles: []podspec.Role{{Name: "web", Replicas: 1, PodName: "web-0", Template: podOf(
-			serveName+`: >/tmp/www/ready; if [ -e /scratch/again ]; then rm /scratch/again; exit 3; fi; until [ -e /scratch/again ]; do sleep 0.2; done`,
+			namesTold+`serve; : >/tmp/www/ready; if [ -e /scratch/again ]; then rm /scratch/again; exit 3; fi; until [ -e /scratch/again ]; do sleep 0.2; done`,
 			`,"volumes":[{"name":"scratch","emptyDir":{}}]`,
 			`,"ports":[{"name":"http","containerPort":8080}],"readinessProbe":{"periodSeconds":1,"failureThreshold":1,"httpGet":{"path":"/ready","port":"http"}},"volumeMounts":[{"name":"scratch","mountPath":"/scratch"}]`,
 		)}},

@@ -51,6 +51,7 @@ clusterDNS: [%[4]s]
 resolvConf: ""
 nodeStatusUpdateFrequency: 5s
 nodeLeaseDurationSeconds: 4
+volumeStatsAggPeriod: 10s
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
 imageGCHighThresholdPercent: 100
 serializeImagePulls: false
