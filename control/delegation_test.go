@@ -2,8 +2,10 @@ package control_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/store"
@@ -364,4 +367,64 @@ func TestLicencesOfTheOtherScheduler(t *testing.T) {
 		t.Errorf("it is handed over with %q", v.Job.Spec.Licenses)
 	}
 	b.waits(submit(), reason.Licenses)
+}
+
+// lateNodes is an engine that says which nodes it has once it may, and notes which ones launches are to avoid.
+type lateNodes struct {
+	*hand
+	may chan struct{}
+
+	avoidMu sync.Mutex
+	avoided [][]string // by launch
+}
+
+func (l *lateNodes) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	select {
+	case <-l.may:
+		return l.hand.Nodes(ctx)
+	case <-ctx.Done():
+		return nil, fault.New(fault.Unavailable, "no answer: %w", ctx.Err())
+	}
+}
+
+func (l *lateNodes) Launch(ctx context.Context, x *engine.Launch) error {
+	l.avoidMu.Lock()
+	l.avoided = append(l.avoided, x.Avoid)
+	l.avoidMu.Unlock()
+	return l.hand.Launch(ctx, x)
+}
+
+func (l *lateNodes) launchesSeen() [][]string {
+	l.avoidMu.Lock()
+	defer l.avoidMu.Unlock()
+	return slices.Clone(l.avoided)
+}
+
+// TestAvoidsNodesOfOthers: another scheduler is told with each launch which of its nodes are on machines of other
+// pools. A launch that is repeated after a restart waits until the nodes are known.
+//
+// Seen to fail with: a launch that does not wait, which avoids nothing.
+func TestAvoidsNodesOfOthers(t *testing.T) {
+	open := make(chan struct{})
+	close(open)
+	q := &lateNodes{hand: standing(far(4, 8), "a1", "", "m3,a2"), may: open}
+	b := two(t, named("a", 2, 8), q, control.Config{})
+	b.handed(b.submit(in("q", gang(1, 8))))
+	b.close()
+	q.may = make(chan struct{})
+	b.open()
+	b.launched(b.submit(in("p", gang(1, 8)))) // the launch in q was taken up before
+	close(q.may)
+	b.handed(b.submit(in("q", gang(1, 1))))
+	for late := time.Now().Add(time.Minute); len(q.launchesSeen()) < 3 && time.Now().Before(late); {
+		runtime.Gosched() // until the first one is repeated
+	}
+	if n := len(q.launchesSeen()); n < 3 {
+		t.Errorf("%d launches", n)
+	}
+	for _, avoid := range q.launchesSeen() {
+		if !slices.Equal(avoid, []string{"far1", "far3"}) {
+			t.Errorf("a launch avoids %q", avoid)
+		}
+	}
 }

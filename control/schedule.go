@@ -241,9 +241,13 @@ func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated b
 	view := state.ViewOf(e)
 	ref, ahead := reconcile.Ref(a), l.backpressure.jobsAhead(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
+		avoid, err := l.ctl.NotOwned(a.Pool)
+		if err != nil {
+			return nil, err
+		}
 		launch, err := l.ctl.loadLaunch(ctx, &view.Job, a)
 		if launch != nil {
-			launch.Saved, launch.Ahead = view.Saved, ahead
+			launch.Saved, launch.Ahead, launch.Avoid = view.Saved, ahead, avoid
 		}
 		return launch, err
 	}, func(err error) {

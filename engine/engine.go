@@ -79,7 +79,11 @@ type Launch struct {
 	Saved   Saved         // what earlier attempts of the job reported last
 	Adds    *Joining      // to a gang that runs already; nil: it is a gang of its own
 	Secrets []Secret      // of the job's owner, in the order of job.Spec.Secrets
-	Ahead   []job.ID      // of jobs that wait for a limit of the engine's (Limiter), those that come before it in the queue, in its order
+	// Avoid are nodes of the engine's on machines that its pool does not own: where the engine's own scheduler
+	// chooses (Delegator), it keeps the attempt off them. They are no part of what is launched: a repeated launch
+	// may name others, and the first one counts.
+	Avoid []string
+	Ahead []job.ID // of jobs that wait for a limit of the engine's (Limiter), those that come before it in the queue, in its order
 }
 
 // Secret is a secret with its value. An engine writes it to no log of its own, and forgets it with the

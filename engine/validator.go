@@ -13,6 +13,7 @@ type JobDraft struct {
 	Script []byte        // of a Batch program
 	Env    []string      // NAME=VALUE of the submitter; nil: it is not looked at
 	Claims []fleet.Claim // where it would run; nil: it is not known
+	Avoid  []string      // as Launch.Avoid
 }
 
 // Validator is an optional ability: to refuse a job before it is taken, because it cannot

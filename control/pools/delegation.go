@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -82,6 +84,24 @@ func (p *Member) AggregateNode(whyNot func(*fleet.Node) string) fleet.Node {
 		out.State, out.Why = fleet.Draining, why
 	}
 	return out
+}
+
+// NotOwned lists the nodes of a pool whose engine's own scheduler chooses that no work may start on, because of who
+// owns their machines. The caller holds the lock of the state. fault.Unavailable: its engine has not said yet which nodes it has.
+func (p *Member) NotOwned(s *state.State) ([]string, error) {
+	switch {
+	case !p.Delegated || s.Owners.Len() == 0 && !s.ManyPools:
+		return nil, nil
+	case !p.Known:
+		return nil, fault.New(fault.Unavailable, "pool %s has not said yet which nodes it has, so nobody knows which of them others own", p.Name)
+	}
+	var out []string
+	for i := range p.Real.Nodes {
+		if s.WhyNotOwned(&p.Real.Nodes[i]) != "" {
+			out = append(out, p.Real.Nodes[i].Name)
+		}
+	}
+	return out, nil
 }
 
 // NameOf is the name of the pool of a job.

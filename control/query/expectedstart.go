@@ -206,11 +206,11 @@ func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, 
 	if x.done != nil || !x.asked.IsZero() { // nobody but the first one waits
 		defer c.mu.Unlock()
 		if x.done == nil {
-			rd.beginAsk(k, d, x)
+			rd.beginAsk(k, p.Name, d, x)
 		}
 		return x.lastAnswer()
 	}
-	done := rd.beginAsk(k, d, x)
+	done := rd.beginAsk(k, p.Name, d, x)
 	c.mu.Unlock()
 	timer := time.NewTimer(engineAwait)
 	defer timer.Stop()
@@ -238,20 +238,24 @@ func (x *engineStart) lastAnswer() (at time.Time, lacks string) {
 }
 
 // beginAsk begins a question to an engine. The caller holds the lock.
-func (rd *Reader) beginAsk(k engine.StartEstimator, d *engine.JobDraft, x *engineStart) <-chan struct{} {
+func (rd *Reader) beginAsk(k engine.StartEstimator, pool string, d *engine.JobDraft, x *engineStart) <-chan struct{} {
 	x.done = make(chan struct{})
 	draft := *d
 	draft.Spec = new(job.Spec)
 	*draft.Spec = *d.Spec
-	go rd.askStart(k, &draft, x)
+	go rd.askStart(k, pool, &draft, x)
 	return x.done
 }
 
 // askStart asks an engine and keeps its answer.
-func (rd *Reader) askStart(k engine.StartEstimator, d *engine.JobDraft, x *engineStart) {
+func (rd *Reader) askStart(k engine.StartEstimator, pool string, d *engine.JobDraft, x *engineStart) {
 	ctx, cancel := context.WithTimeout(context.Background(), engineGive)
 	defer cancel()
-	at, err := k.EstimateStart(ctx, d)
+	var at time.Time
+	var err error
+	if d.Avoid, err = rd.NotOwned(pool); err == nil {
+		at, err = k.EstimateStart(ctx, d)
+	}
 	rd.starts.mu.Lock()
 	defer rd.starts.mu.Unlock()
 	x.start, x.lacks, x.asked = at, "", rd.of.Clock.Now()

@@ -210,3 +210,15 @@ func (rd *Reader) Pools() []pools.View {
 	}
 	return out
 }
+
+// NotOwned lists the nodes of a pool on which its engine's own scheduler must start nothing, for other pools own
+// their machines. fault.Unavailable: it is not known yet.
+func (rd *Reader) NotOwned(pool string) ([]string, error) {
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	p := rd.of.Pools.ByName(pool)
+	if p == nil {
+		return nil, nil
+	}
+	return p.NotOwned(rd.of.State)
+}

@@ -51,8 +51,9 @@ type order struct {
 	Job       *job.Job      `json:"job"`
 	Claims    []fleet.Claim `json:"claims"`
 	Nodes     []render.Node `json:"nodes"`
-	Gang      *gang.Gang    `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
-	Near      render.Near   `json:"near,omitzero"`  // what Kueue is told of where they are to be
+	Gang      *gang.Gang    `json:"gang,omitempty"`  // by which its pods begin together; nil: they are bound by us, or there is one
+	Near      render.Near   `json:"near,omitzero"`   // what Kueue is told of where they are to be
+	Avoid     []string      `json:"avoid,omitempty"` // nodes that the cluster's scheduler is not to choose
 	Script    []byte        `json:"script,omitempty"`
 	Env       []string      `json:"env,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`

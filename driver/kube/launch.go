@@ -128,7 +128,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: kit.LaunchDigest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Avoid: l.Avoid, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: kit.LaunchDigest(l), Time: time.Now()}
 	settleIdentity(&e.cfg.Terms, o)
 	if known == nil {
 		err := e.cfg.Terms.CheckJob(l.Job.Spec)
@@ -285,7 +285,7 @@ func (e *Engine) renderAttempt(ref engine.Ref, o *order) *render.Attempt {
 	}
 	return &render.Attempt{
 		Template: template, Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gangKind(), Near: o.Near,
-		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace, Saved: o.Saved},
+		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Avoid: o.Avoid, Script: o.Script, Env: o.Env, Grace: o.Grace, Saved: o.Saved},
 	}
 }
 

@@ -130,7 +130,7 @@ func conformByAllWays(t *testing.T, c lab.Config, l *lab.Lab) {
 		b, waiting := newBench(way, openHere), newBench(way, openHere)
 		b.delegated, waiting.delegated, waiting.options = true, true, []string{"--begin=now+1hour"}
 		h := b.harness()
-		h.Topics, h.Delegated, h.WaitingDelegated = []string{"Withdraw"}, true, true
+		h.Topics, h.Delegated, h.WaitingDelegated = []string{"Withdraw", "Avoid"}, true, true
 		h.Waiting = func(t *testing.T) engine.Engine { return waiting.open(t, shared(t)) }
 		h.Living = nil // of two benches
 		enginetest.Run(t, h)

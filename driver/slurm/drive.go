@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -239,6 +240,8 @@ func (e *Engine) endRefused(a *attempt, why error) error {
 	switch {
 	case fault.KindOf(why) == fault.Exhausted, strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
 		return e.endUnstarted(a, engine.Unready, why.Error())
+	case len(a.order.Avoid) > 0 && !e.cfg.Placed && strings.Contains(why.Error(), "node configuration is not available"):
+		return e.endUnstarted(a, engine.Unready, fmt.Sprintf("%s; it may not have %s, whose machines other pools own (cox machines)", why, hostlist.Compress(a.order.Avoid)))
 	case e.cfg.Placed: // perhaps for the nodes that were chosen
 		return e.endUnstarted(a, engine.LaunchFailed, why.Error())
 	}

@@ -50,7 +50,8 @@ type order struct {
 	Token  string        `json:"token"`
 	Digest string        `json:"digest"`
 	Time   time.Time     `json:"time"`
-	Ports  [2]int        `json:"ports,omitzero"` // range of the ports of a job that serves; zero: it serves not, or the journal is older
+	Avoid  []string      `json:"avoid,omitempty"` // nodes that slurmctld is not to choose
+	Ports  [2]int        `json:"ports,omitzero"`  // range of the ports of a job that serves; zero: it serves not, or the journal is older
 }
 
 // stopping is how an attempt is to end.

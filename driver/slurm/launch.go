@@ -29,7 +29,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := e.makeUpload(l); err != nil {
 		return err
 	}
-	o := &order{Job: placed.Job, Claims: l.Claims, Script: l.Script, Env: placed.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
+	o := &order{Job: placed.Job, Claims: l.Claims, Avoid: l.Avoid, Script: l.Script, Env: placed.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
 	if placed.Job.Spec.Serve != nil {
 		o.Ports = e.cfg.ServicePorts
 	}
@@ -93,7 +93,7 @@ func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchargs
 			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
 		}
 	}
-	w, err := e.cfg.sbatchSettings().Build(l.Job, l.Ref, l.Claims, l.Script)
+	w, err := e.cfg.avoiding(l.Avoid).Build(l.Job, l.Ref, l.Claims, l.Script)
 	if err != nil {
 		return refused(err)
 	}
@@ -137,6 +137,13 @@ func (c *Config) sbatchSettings() sbatchargs.Settings {
 	return sbatchargs.Settings{Options: c.Options, Placed: c.Placed, Containers: c.Containers}
 }
 
+// avoiding is sbatchSettings for a job that slurmctld is to keep off some nodes.
+func (c *Config) avoiding(nodes []string) sbatchargs.Settings {
+	s := c.sbatchSettings()
+	s.Avoid = nodes
+	return s
+}
+
 // renderSubmission is an attempt as it is handed over: its job as sbatch takes it (package
 // sbatchargs), with its lock added (driver/slurm/script).
 func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
@@ -144,7 +151,7 @@ func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
 	w := a.sbatch
 	if w == nil {
 		var err error
-		if w, err = e.cfg.sbatchSettings().Build(o.Job, a.ref, o.Claims, o.Script); err != nil {
+		if w, err = e.cfg.avoiding(o.Avoid).Build(o.Job, a.ref, o.Claims, o.Script); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,7 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 		return nil, e.atDoor(err)
 	}
 	o := draftOrder(d)
-	w, err := e.cfg.sbatchSettings().Build(o.Job, engine.Ref{}, o.Claims, o.Script)
+	w, err := e.cfg.avoiding(o.Avoid).Build(o.Job, engine.Ref{}, o.Claims, o.Script)
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
@@ -48,7 +48,7 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 
 // draftOrder is a job that is not taken yet as an attempt has it.
 func draftOrder(d *engine.JobDraft) *order {
-	o := &order{Job: &job.Job{Spec: d.Spec}, Claims: d.Claims, Script: d.Script, Env: d.Env, Token: noToken}
+	o := &order{Job: &job.Job{Spec: d.Spec}, Claims: d.Claims, Avoid: d.Avoid, Script: d.Script, Env: d.Env, Token: noToken}
 	if a := d.Spec.Array; a != nil && len(a.Indices) > 0 {
 		o.Job.Array = &job.ArrayTask{Index: a.Indices[0]}
 	}

@@ -92,6 +92,7 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"Info", testInfo},
 		{"Launch", testLaunch},
+		{"Avoid", testAvoid},
 		{"Gang", testGang},
 		{"Exit", testExit},
 		{"End", testEnd},

@@ -108,3 +108,29 @@ func testLaunch(t *testing.T, h Harness) {
 		}
 	})
 }
+
+// testAvoid is what holds for drivers whose own scheduler chooses: it keeps an attempt off nodes that its launch
+// names, and a launch that is repeated with others is the same.
+func testAvoid(t *testing.T, h Harness) {
+	if !h.Delegated {
+		t.Skip("nobody but the caller chooses nodes")
+	}
+	b := startBench(t, h)
+	l := b.planLaunch(1, 1, Program{Run: Forever})
+	nodes, err := b.e.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes[1:] {
+		l.Avoid = append(l.Avoid, n.Name)
+	}
+	b.mustLaunch(l)
+	again := *l
+	again.Avoid = nil
+	b.mustLaunch(&again)
+	if n := b.nodeOf(l.Ref, 0); n != nodes[0].Name {
+		t.Errorf("it runs on %s, and all but %s were to be avoided", n, nodes[0].Name)
+	}
+	b.mustStop(l.Ref, engine.Stop{})
+	b.awaitGone(l.Ref)
+}

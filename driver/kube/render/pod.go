@@ -56,10 +56,10 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	for _, name := range a.PullSecrets {
 		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	a.holdPod(p, root)
 	if !a.Placed {
 		p.Spec.Affinity = a.antiAffinity()
 	}
+	a.holdPod(p, root)
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: podagent.Dir}, {Name: "cox-attempt", MountPath: podagent.PlanDir, ReadOnly: true}}
 	volumes, more := a.volumeMounts()
 	p.Spec.Volumes, mounts = append(p.Spec.Volumes, volumes...), append(mounts, more...)
@@ -104,7 +104,40 @@ func (a *Attempt) holdPod(p *corev1.Pod, root types.UID) {
 	}
 	p.Spec.SchedulerName, p.Spec.NodeSelector = a.schedulerName(), mergeMaps(p.Spec.NodeSelector, a.Selector)
 	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+	avoidNodes(&p.Spec, a.Launch.Avoid)
 	a.joinGang(p, root)
+}
+
+// avoidNodes keeps the cluster's scheduler off nodes, by name: each term of the pod's own node affinity, any of
+// which may hold, gets a requirement for each. The pod's own affinity may be shared, and is not written to.
+func avoidNodes(p *corev1.PodSpec, nodes []string) {
+	if len(nodes) == 0 {
+		return
+	}
+	if p.Affinity = p.Affinity.DeepCopy(); p.Affinity == nil {
+		p.Affinity = new(corev1.Affinity)
+	}
+	if p.Affinity.NodeAffinity == nil {
+		p.Affinity.NodeAffinity = new(corev1.NodeAffinity)
+	}
+	required := &p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = new(corev1.NodeSelector)
+	}
+	var off []corev1.NodeSelectorRequirement // a field takes one value
+	for _, n := range nodes {
+		off = append(off, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{n}})
+	}
+	terms := &(*required).NodeSelectorTerms
+	if len(*terms) == 0 {
+		*terms = []corev1.NodeSelectorTerm{{MatchFields: off}}
+		return
+	}
+	for i := range *terms {
+		if t := &(*terms)[i]; len(t.MatchExpressions)+len(t.MatchFields) > 0 { // an empty one holds nowhere
+			t.MatchFields = append(t.MatchFields, off...)
+		}
+	}
 }
 
 // hasPluginDevice reports whether there is something among these resources that a kubelet has of a

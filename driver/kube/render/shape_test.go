@@ -2,6 +2,8 @@ package render
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,6 +82,43 @@ func TestShapeDelegated(t *testing.T) {
 		if !slices.Contains(s.Tolerations, want) {
 			t.Errorf("%+v is not in %+v", want, s.Tolerations)
 		}
+	}
+}
+
+// TestAvoid: the cluster's scheduler is kept off nodes by name, in each term of the pod's own affinity that holds
+// anywhere; that affinity is not written to.
+//
+// Seen to fail with: the first term alone, and an affinity that is shared.
+func TestAvoid(t *testing.T) {
+	a := sample()
+	a.Placed, a.Launch.Avoid = false, []string{"k1", "k2"}
+	off := func(s *corev1.PodSpec) (out string) {
+		for _, term := range s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			out += strconv.Itoa(len(term.MatchExpressions)) + ":"
+			for _, r := range term.MatchFields {
+				out += r.Key + " " + string(r.Operator) + " " + strings.Join(r.Values, ",") + ";"
+			}
+			out += "|"
+		}
+		return out
+	}
+	const both = "metadata.name NotIn k1;metadata.name NotIn k2;|"
+	for _, p := range a.Pods("u") {
+		if got := off(&p.Spec); got != "0:"+both || p.Spec.Affinity.PodAntiAffinity == nil {
+			t.Errorf("%s, %+v", got, p.Spec.Affinity)
+		}
+	}
+	own := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		{}, {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}, {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "b", Operator: "Exists"}}},
+	}}}}
+	p := &corev1.Pod{Spec: corev1.PodSpec{Affinity: own}}
+	a.Frame(p, 0, "u")
+	if got, was := off(&p.Spec), off(&corev1.PodSpec{Affinity: own}); got != "0:|1:"+both+"1:"+both || was != "0:|1:|1:|" {
+		t.Errorf("%s; its own was %s", got, was)
+	}
+	a.Placed = true
+	if s := a.Pods("u")[0].Spec; s.Affinity != nil {
+		t.Errorf("placed: %+v", s.Affinity)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
@@ -137,4 +138,29 @@ func (c Settings) AdoptsRequeued(j *job.Job) bool {
 
 func (c Settings) adoptsRequeued(s *job.Spec) bool {
 	return s.Requeue && !c.Placed && len(s.Groups) == 1
+}
+
+// avoidNodes adds to the options of each group that slurmctld is not to choose some nodes. sbatch counts the last
+// --exclude alone, so it has those of the job and of the pool's options, too.
+func (c Settings) avoidNodes(groups []job.TaskGroup, of [][]string) ([][]string, error) {
+	keep := c.Avoid
+	for _, o := range c.Options {
+		list, ok := strings.CutPrefix(o, "--exclude=")
+		if !ok {
+			continue
+		}
+		names, err := hostlist.Expand(list)
+		if err != nil || strings.Contains(list, "/") {
+			return nil, fault.New(fault.Unsupported, "the pool's option %s names a file, and sbatch is to keep off nodes that other pools own, too", o).Advise("name the nodes in that option")
+		}
+		keep = append(slices.Clone(keep), names...)
+	}
+	if of == nil {
+		of = make([][]string, 1)
+	}
+	for i := range of {
+		all := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(keep), groups[i].Exclude...))))
+		of[i] = append(of[i], "--exclude="+hostlist.Compress(all))
+	}
+	return of, nil
 }

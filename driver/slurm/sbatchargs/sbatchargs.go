@@ -35,6 +35,7 @@ import (
 type Settings struct {
 	Options []string // sbatch's, for every job; what they name is not said again. The caller adds them
 	Placed  bool     // the nodes are chosen by the caller; else slurmctld chooses
+	Avoid   []string // nodes that slurmctld is not to choose, beside those that a job excludes itself
 
 	Containers ContainerRuntime // how the nodes run images; empty: pyxis
 }
@@ -96,6 +97,11 @@ func (c Settings) Build(j *job.Job, ref engine.Ref, claims []fleet.Claim, script
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Avoid) > 0 && !c.Placed {
+		if of, err = c.avoidNodes(groups, of); err != nil {
+			return nil, err
+		}
 	}
 	for i, opts := range of {
 		if i == 0 {
