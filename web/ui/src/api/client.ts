@@ -90,3 +90,8 @@ export async function text<P extends Routes<"get">>(route: P, request: Request<O
   const response = await send(address(route, request.path, request.query), { signal: request.signal ?? null });
   return response.text();
 }
+
+/** DELETE of a route. */
+export async function remove<P extends Routes<"delete">>(route: P, request: Request<Operation<P, "delete">> = {}): Promise<void> {
+  await send(address(route, request.path, request.query), { method: "DELETE", signal: request.signal ?? null });
+}

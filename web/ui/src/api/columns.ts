@@ -40,32 +40,45 @@ export interface QueueFilter {
   names?: string[];
   states?: string[];
   nodes?: string[];
+  reasons?: string[];
+  pools?: string[];
+  match?: string;
 }
 
 export interface QueuePage {
   rows: QueueRow[];
   next: string; // cursor of the next page; empty: this is the last one
-  change: number; // the last event that the page reflects
+  total: number; // rows of all pages of a sorted list
+}
+
+export interface QueueOptions {
+  limit: number;
+  cursor?: string;
+  sort?: string; // a column of the API, with - before it: largest first
+  offset?: number; // of a sorted list: rows before the page
+  signal?: AbortSignal;
 }
 
 /** Fetches a page of the queue, or of the history, as text with columns: a tenth of the same in JSON. */
 export async function fetchQueue(
   route: "/v1/jobs" | "/v1/history",
   filter: QueueFilter,
-  options: { limit: number; cursor?: string; signal?: AbortSignal },
+  options: QueueOptions,
 ): Promise<QueuePage> {
   const url = address(route, {}, {
     ...filter,
     columns: [...columns],
     limit: options.limit,
     cursor: options.cursor,
+    sort: options.sort,
+    offset: options.offset || undefined,
     collapse: route === "/v1/jobs",
   });
   const response = await send(url, { signal: options.signal ?? null });
   return {
     rows: parseRows(await response.text()),
     next: response.headers.get("Cox-Next") ?? "",
-    change: Number(response.headers.get("Cox-Change") ?? 0),
+    total: Number(response.headers.get("Cox-Total") ?? 0),
   };
 }
 

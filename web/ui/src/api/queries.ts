@@ -1,5 +1,6 @@
 import { QueryClient, keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { get, text, type Answer } from "./client";
+import type { QueueFilter } from "./columns";
 import { Problem } from "./problem";
 import type { ServerInfo } from "./types";
 
@@ -29,6 +30,16 @@ export function useJob(job: string): UseQueryResult<Answer<"/v1/jobs/{job}", "ge
     queryKey: ["job", job],
     queryFn: ({ signal }) => get("/v1/jobs/{job}", { path: { job }, signal }),
     placeholderData: undefined,
+  });
+}
+
+/** How many jobs a filter leaves, by state and by whose they are. */
+export function useJobCounts(filter: QueueFilter, enabled: boolean) {
+  return useQuery({
+    queryKey: ["counts", filter],
+    queryFn: ({ signal }) => get("/v1/jobs/counts", { query: filter, signal }),
+    refetchInterval: 5000,
+    enabled,
   });
 }
 

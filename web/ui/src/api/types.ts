@@ -22,4 +22,5 @@ export type ServerInfo = Schemas["ServerInfo"];
 export type Submit = Schemas["Submit"];
 export type Submitted = Schemas["Submitted"];
 export type Change = Schemas["Change"];
+export type JobCounts = Schemas["JobCounts"];
 export type ChangeEvent = Schemas["Event"];

@@ -21,6 +21,9 @@ interface ChartProps {
 }
 
 const height = 150;
+const least = 60; // seconds that a chart shows
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const timeOf = (at: number) => clock.format(at * 1000);
 
 /** Values over time. */
 export function Chart({ label, times, series, max, format = (value) => String(value) }: ChartProps) {
@@ -42,9 +45,9 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       height,
       legend: { show: series.length > 1 },
       cursor: { y: false },
-      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
-      axes: [{ ...axis, values: "{HH}:{mm}:{ss}" }, { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
-      series: [{ value: "{HH}:{mm}:{ss}" }, ...series.map((each) => ({
+      scales: { x: { range: (_, first, last) => [first ?? 0, Math.max(last ?? 0, (first ?? 0) + least)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
+      axes: [{ ...axis, space: 80, values: (_, marks) => marks.map(timeOf) }, { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
+      series: [{ label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : timeOf(at)) }, ...series.map((each) => ({
         label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false },
         value: (_: uPlot, value: number | null) => (value === null ? "–" : latest.current.format(value)),
       }))],
@@ -57,7 +60,6 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       plot.current = undefined;
     };
     // The plot is made anew for other series and other colours; new values go into it below.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [shape, max, theme]);
 
   useEffect(() => plot.current?.setData(data));

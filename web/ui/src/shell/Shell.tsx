@@ -5,6 +5,7 @@ import { Link } from "../router/Link";
 import { navigate, usePath } from "../router/location";
 import { KeyHelp } from "./KeyHelp";
 import { useKeys } from "./keys";
+import { SignOut } from "./SignOut";
 import { StreamLamp } from "./StreamLamp";
 import { ThemeSwitch } from "./ThemeSwitch";
 import { setTheme } from "./theme";
@@ -47,6 +48,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <div className="shell-tools">
           <StreamLamp />
           {server.data && <span className="shell-user" title={`signed in by ${server.data.you.via}`}>{server.data.you.name}{server.data.you.admin ? " (admin)" : ""}</span>}
+          {server.data?.you.session && <SignOut />}
           <ThemeSwitch />
           <button type="button" className="shell-help" onClick={() => setHelps(true)} aria-label="Keys">?</button>
         </div>

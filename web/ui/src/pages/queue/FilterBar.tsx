@@ -1,7 +1,9 @@
 import { useState, type FormEvent } from "react";
-import { useServer } from "../../api/queries";
+import { useJobCounts, useServer } from "../../api/queries";
+import type { JobCounts } from "../../api/types";
 import { Segments } from "../../components/Segments";
-import { fields, parseTyped, setField, type Filter, type View } from "./useQueueFilter";
+import { number } from "../../format/number";
+import { fields, parametersOf, parseTyped, setField, type Filter, type View } from "./useQueueFilter";
 import "./FilterBar.css";
 
 const viewLabels: [View, string][] = [["live", "Live"], ["running", "Running"], ["waiting", "Waiting"], ["ended", "Ended"]];
@@ -10,6 +12,7 @@ const viewLabels: [View, string][] = [["live", "Live"], ["running", "Running"], 
 export function FilterBar({ filter }: { filter: Filter }) {
   const [typed, setTyped] = useState("");
   const you = useServer().data?.you.name;
+  const counts = useJobCounts(parametersOf({ ...filter, view: "live" }), filter.view !== "ended").data;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const parsed = parseTyped(typed);
@@ -19,7 +22,7 @@ export function FilterBar({ filter }: { filter: Filter }) {
   };
   return (
     <div className="filter-bar">
-      <Segments label="Jobs" options={viewLabels} value={filter.view} onChange={(view) => setField("view", view)} />
+      <Segments label="Jobs" options={viewLabels.map(([view, label]) => [view, label + countOf(view, counts)] as const)} value={filter.view} onChange={(view) => setField("view", view)} />
       {you !== undefined && (
         <button type="button" className="filter-mine" aria-pressed={filter.values.user === you} onClick={() => setField("user", filter.values.user === you ? "" : you)}>
           Mine
@@ -29,16 +32,14 @@ export function FilterBar({ filter }: { filter: Filter }) {
         <input
           data-search
           type="search"
-          size={26}
+          size={22}
           value={typed}
           onChange={(event) => setTyped(event.target.value)}
-          placeholder="user:anna, node:gpu1, a name …"
-          aria-label="Filter, for example user:anna; Enter adds it"
+          placeholder="Find, or user:anna"
+          aria-label="Find jobs by a text, or filter by a field, for example user:anna; Enter adds it"
           list="filter-fields"
         />
-        <datalist id="filter-fields">
-          {fields.map((field) => <option key={field} value={`${field}:`} />)}
-        </datalist>
+        <datalist id="filter-fields">{suggestions(counts).map((each) => <option key={each} value={each} />)}</datalist>
       </form>
       {fields.map((field) => {
         const value = filter.values[field];
@@ -50,4 +51,21 @@ export function FilterBar({ filter }: { filter: Filter }) {
       })}
     </div>
   );
+}
+
+function countOf(view: View, counts: JobCounts | undefined): string {
+  if (!counts || view === "live" || view === "ended") return "";
+  const sum = view === "waiting" ? (counts.states.PENDING ?? 0) : (counts.states.RUNNING ?? 0) + (counts.states.SUSPENDED ?? 0);
+  return ` ${number(sum)}`;
+}
+
+/** Fields, and the values of them that there are, those with the most jobs first. */
+function suggestions(counts: JobCounts | undefined): string[] {
+  const values = (field: string, of: Record<string, number> | undefined) =>
+    Object.entries(of ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 20).map(([name]) => `${field}:${name}`);
+  return [
+    ...fields.filter((field) => field !== "find").map((field) => `${field}:`),
+    ...values("user", counts?.users), ...values("account", counts?.accounts), ...values("pool", counts?.pools),
+    ...values("partition", counts?.partitions), ...values("reason", counts?.reasons),
+  ];
 }

@@ -1,12 +1,13 @@
-import type { QueueRow } from "../../api/columns";
 import { Command } from "../../components/Command";
-import { Empty } from "../../components/Empty";
 import { ProblemView } from "../../components/Problem";
+import { SortHeader } from "../../components/SortHeader";
 import { useMedia } from "../../components/useMedia";
 import { useNow } from "../../components/useNow";
 import { VirtualList } from "../../components/VirtualList";
+import { number } from "../../format/number";
 import { addresses } from "../../router/addresses";
-import { Link } from "../../router/Link";
+import { navigate } from "../../router/location";
+import { NoJobs } from "./NoJobs";
 import { QueueRowCells } from "./QueueRowCells";
 import { commandOf, type Filter } from "./useQueueFilter";
 import type { Queue } from "./useQueue";
@@ -15,55 +16,53 @@ import "./QueueTable.css";
 interface QueueTableProps {
   queue: Queue;
   filter: Filter;
-  onOpen: (row: QueueRow) => void;
+  hasMore?: boolean; // rows that nobody counted
 }
 
-const headers: [className: string, text: string][] = [
-  ["queue-state", "State"], ["queue-job", "Job"], ["queue-user", "User"], ["queue-where", "Pool"], ["queue-nodes", "Nodes"], ["queue-gpus", "GPUs"],
-  ["queue-time", "Time"], ["queue-limit", "Limit"], ["queue-why", "Nodes, or why it waits"],
+const columns: { text: string; className: string; by?: string; first?: "down" }[] = [
+  { text: "State", className: "queue-state", by: "state" },
+  { text: "Job", className: "queue-job", by: "id" },
+  { text: "User", className: "queue-user", by: "user" },
+  { text: "Pool", className: "queue-where" },
+  { text: "Nodes", className: "queue-nodes", by: "nodes", first: "down" },
+  { text: "GPUs", className: "queue-gpus", by: "gpus", first: "down" },
+  { text: "Time", className: "queue-time", by: "started" },
+  { text: "Limit", className: "queue-limit", by: "time_limit" },
+  { text: "Nodes, or why it waits", className: "queue-why", by: "reason" },
 ];
 
 /** The rows of the queue. */
-export function QueueTable({ queue, filter, onOpen }: QueueTableProps) {
+export function QueueTable({ queue, filter, hasMore = false }: QueueTableProps) {
   const narrow = useMedia("(max-width: 900px)");
   const now = useNow(1);
-  if (queue.rows.length === 0) {
+  if (queue.count === 0) {
     if (queue.error) return <ProblemView error={queue.error} />;
-    if (queue.loading) return null;
-    return <NoJobs filter={filter} />;
+    return queue.loading ? null : <NoJobs filter={filter} />;
   }
   return (
     <>
       {queue.error ? <ProblemView error={queue.error} /> : null}
       <VirtualList
+        key={JSON.stringify(filter)}
         label="Jobs"
         className="queue"
-        items={queue.rows}
+        count={queue.count}
+        itemAt={queue.rowAt}
         keyOf={(row) => row.name}
         rowHeight={narrow ? 70 : 36}
         header={
           <div className="queue-row queue-header" role="row">
-            {headers.map(([className, text]) => <span key={className} role="columnheader" className={className}>{text}</span>)}
+            {columns.map((column) => <SortHeader key={column.text} sort={filter.sort} {...column} by={filter.view === "ended" ? undefined : column.by} />)}
           </div>
         }
         row={(row) => <QueueRowCells row={row} now={now} />}
-        onOpen={onOpen}
-        onEnd={queue.more}
+        onOpen={(row) => navigate(addresses.job(row.name.replace(/_\[.*$/, "")))}
+        onRange={queue.onRange}
       />
       <p className="queue-foot">
-        <span className="faint">{queue.hasMore ? `the first ${queue.rows.length}; more as you scroll` : `${queue.rows.length} ${queue.rows.length === 1 ? "row" : "rows"}`}</span>
+        <span className="faint">{hasMore ? `the newest ${number(queue.count)}; more as you scroll` : `${number(queue.count)} ${queue.count === 1 ? "row" : "rows"}`}</span>
         <Command text={commandOf(filter)} />
       </p>
     </>
-  );
-}
-
-function NoJobs({ filter }: { filter: Filter }) {
-  const filtered = Object.keys(filter.values).length > 0;
-  return (
-    <Empty>
-      <p>{filtered ? "No job fits this filter." : filter.view === "ended" ? "No job has ended yet." : filter.view === "waiting" ? "No job waits." : "No job runs or waits."}</p>
-      {filtered ? <p><Link to={addresses.queue}>Show all live jobs</Link></p> : <p><Command text="cox submit job.sbatch" /></p>}
-    </Empty>
   );
 }

@@ -1,40 +1,47 @@
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQueries, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
 import { fetchQueue, type QueueRow } from "../../api/columns";
 import { useChanges } from "../../stream/useChanges";
 import { parametersOf, type Filter } from "./useQueueFilter";
 
-const pageSize = 200;
+const pageSize = 100;
 
+/** A list of jobs of any length: the pages on the screen are fetched, and fetched again when jobs change. */
 export interface Queue {
-  rows: QueueRow[];
+  count: number;
+  rowAt: (index: number) => QueueRow | undefined;
+  onRange: (first: number, last: number) => void;
   loading: boolean;
   error: unknown;
-  hasMore: boolean;
-  more: () => void;
 }
 
-/** The rows that a filter leaves, page by page, kept up to date by the stream. */
+/** The live jobs that a filter leaves, in the order that it has. */
 export function useQueue(filter: Filter): Queue {
-  const route = filter.view === "ended" ? "/v1/history" : "/v1/jobs";
   const parameters = parametersOf(filter);
-  const key = ["queue", route, parameters];
+  const key = ["queue", parameters, filter.sort];
+  const [range, setRange] = useState({ first: 0, last: 0 });
+  const onRange = useCallback((first: number, last: number) => {
+    setRange({ first: Math.floor(first / pageSize), last: Math.floor(last / pageSize) });
+  }, []);
   const client = useQueryClient();
-  const query = useInfiniteQuery({
-    queryKey: key,
-    queryFn: ({ pageParam, signal }) => fetchQueue(route, parameters, { limit: pageSize, cursor: pageParam, signal }),
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next || undefined,
+  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: key }), 1500);
+
+  const shown = Array.from({ length: range.last - range.first + 1 }, (_, i) => range.first + i);
+  const pages = useQueries({
+    queries: (shown[0] === 0 ? shown : [0, ...shown]).map((page) => ({
+      queryKey: [...key, page],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        fetchQueue("/v1/jobs", parameters, { limit: pageSize, sort: filter.sort, offset: page * pageSize, signal }),
+      placeholderData: page === 0 ? keepPreviousData : undefined,
+    })),
   });
-  const pages = query.data?.pages ?? [];
-  // A long list is fetched again less often: what changes is mostly at its head.
-  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: key }), 1000 * Math.max(1, pages.length));
+  const numbers = shown[0] === 0 ? shown : [0, ...shown];
+  const head = pages[0];
   return {
-    rows: pages.flatMap((page) => page.rows),
-    loading: query.isPending || query.isPlaceholderData,
-    error: query.error,
-    hasMore: query.hasNextPage,
-    more: () => {
-      if (query.hasNextPage && !query.isFetchingNextPage) void query.fetchNextPage();
-    },
+    count: head?.data?.total ?? 0,
+    rowAt: (index) => pages[numbers.indexOf(Math.floor(index / pageSize))]?.data?.rows[index % pageSize],
+    onRange,
+    loading: head?.isPending ?? true,
+    error: pages.find((page) => page.error)?.error ?? null,
   };
 }

@@ -6,11 +6,11 @@ import { setQuery, useQuery } from "../../router/location";
 export const views = ["live", "running", "waiting", "ended"] as const;
 export type View = (typeof views)[number];
 
-export const fields = ["user", "account", "partition", "qos", "name", "node", "id", "state"] as const;
+export const fields = ["find", "user", "account", "pool", "partition", "qos", "name", "node", "id", "state", "reason"] as const;
 export type Field = (typeof fields)[number];
 
-const parameters: Record<Field, keyof QueueFilter> = {
-  user: "users", account: "accounts", partition: "partitions", qos: "qos", name: "names", node: "nodes", id: "ids", state: "states",
+const parameters: Record<Exclude<Field, "find">, Exclude<keyof QueueFilter, "match">> = {
+  pool: "pools", reason: "reasons", user: "users", account: "accounts", partition: "partitions", qos: "qos", name: "names", node: "nodes", id: "ids", state: "states",
 };
 
 // The history has jobs that run or wait too.
@@ -19,6 +19,7 @@ const ended = ["COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREE
 export interface Filter {
   view: View;
   values: Partial<Record<Field, string>>;
+  sort: string; // as the API names it
 }
 
 /** The filter that the address has. */
@@ -30,7 +31,7 @@ export function useQueueFilter(): Filter {
     const value = query.get(field);
     if (value) values[field] = value;
   }
-  return { view, values };
+  return { view, values, sort: query.get("sort") ?? "id" };
 }
 
 /** Sets or, with an empty value, removes a field of the filter. */
@@ -43,7 +44,9 @@ export function parametersOf(filter: Filter): QueueFilter {
   const result: QueueFilter = {};
   for (const field of fields) {
     const value = filter.values[field];
-    if (value !== undefined) result[parameters[field]] = [value];
+    if (value === undefined) continue;
+    if (field === "find") result.match = value;
+    else result[parameters[field]] = value.split(",");
   }
   if (result.states === undefined) {
     if (filter.view === "running") result.states = ["RUNNING", "SUSPENDED"];
@@ -53,11 +56,14 @@ export function parametersOf(filter: Filter): QueueFilter {
   return result;
 }
 
-/** The command that prints the same. */
+// What cox queue and cox history have an option for.
+const onCommandLine: readonly Field[] = ["user", "account", "partition", "qos", "name", "node", "id", "state"];
+
+/** The command that prints the same, as far as it has options for it. */
 export function commandOf(filter: Filter): string {
   const options = fields.flatMap((field) => {
     const value = filter.values[field];
-    if (value === undefined) return [];
+    if (value === undefined || !onCommandLine.includes(field)) return [];
     return field === "id" ? [quoted(value)] : [`--${field} ${quoted(value)}`];
   });
   if (filter.values.state === undefined) {
@@ -73,7 +79,7 @@ function quoted(value: string): string {
 
 /**
  * Reads what somebody typed: "user:anna" or "user=anna" is a field, a number is a job, anything else
- * is the name of a job.
+ * is looked for in numbers, names, users and accounts.
  */
 export function parseTyped(text: string): [Field, string] | undefined {
   const typed = text.trim();
@@ -82,5 +88,5 @@ export function parseTyped(text: string): [Field, string] | undefined {
   const field = fields.find((each) => each === match?.[1]?.toLowerCase());
   if (field !== undefined && match?.[2] !== undefined) return [field, field === "state" ? match[2].toUpperCase() : match[2]];
   if (/^\d+(_\d+)?$/.test(typed)) return ["id", typed];
-  return ["name", typed];
+  return ["find", typed];
 }

@@ -14,7 +14,8 @@ export function NodeList({ nodes, onOpen }: { nodes: readonly Node[]; onOpen: (n
   return (
     <VirtualList
       label="Nodes"
-      items={nodes}
+      count={nodes.length}
+      itemAt={(index) => nodes[index]}
       keyOf={(node) => `${node.pool}/${node.name}`}
       rowHeight={36}
       header={<div className="node-row node-header" role="row">{headers.map(([name, text]) => <span role="columnheader" className={name} key={text}>{text}</span>)}</div>}

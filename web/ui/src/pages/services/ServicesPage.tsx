@@ -46,7 +46,8 @@ function ServiceList({ services }: { services: readonly Service[] }) {
   return (
     <VirtualList
       label="Services"
-      items={services}
+      count={services.length}
+      itemAt={(index) => services[index]}
       keyOf={(service) => service.name}
       rowHeight={36}
       header={<div className="service-row service-header" role="row">{headers.map(([name, text]) => <span role="columnheader" className={name} key={text}>{text}</span>)}</div>}
