@@ -9,8 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/agent/proc"
@@ -199,17 +199,39 @@ func TestBesideEnds(t *testing.T) {
 	t.Run("silence", func(t *testing.T) {
 		t.Parallel()
 		c := underWay(t)
-		in, mute := io.Pipe()
-		x := c.members[0].command("exec")
-		x.Env = append(x.Env, podagent.PlanEnv+"="+c.dir+"/secret", podagent.LostEnv+"=20ms")
-		x.Stdin = in
-		var all sync.WaitGroup
-		all.Go(func() { _ = x.Run() })
 		ask := fmt.Sprintf(`{"command":["/bin/sh","-c",%q],"window":{}}`, stubborn)
-		_, _ = mute.Write(append([]byte{32, 0, 0, byte(len(ask) >> 8), byte(len(ask))}, ask...))
-		over(t, begun(t, c))
-		_ = mute.Close()
-		all.Wait()
+		for lost := 20 * time.Millisecond; !c.there("pids"); lost *= 2 { // until that is enough to start the command
+			if lost > patience {
+				t.Fatal("the command is ended before it runs, however long the silence may be")
+			}
+			x := c.members[0].command("exec")
+			x.Env = append(x.Env, podagent.PlanEnv+"="+c.dir+"/secret", podagent.LostEnv+"="+lost.String())
+			mute, err := x.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = x.Wait()
+			}()
+			_, _ = mute.Write(append([]byte{32, 0, 0, byte(len(ask) >> 8), byte(len(ask))}, ask...))
+			eventually(t, "the command runs, or has ended before", func() bool {
+				select {
+				case <-ended:
+					return true
+				default:
+					return c.there("pids")
+				}
+			})
+			if c.there("pids") {
+				over(t, begun(t, c))
+			}
+			<-ended
+		}
 	})
 	t.Run("job", func(t *testing.T) {
 		t.Parallel()
