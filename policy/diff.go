@@ -28,7 +28,7 @@ func (c Change) String() string {
 
 // singular names one entry of a field.
 var singular = map[string]string{
-	"accounts": "account", "qos": "QOS", "partitions": "partition", "flavors": "flavour", "licenses": "licence", "reservations": "reservation",
+	"accounts": "account", "qos": "QOS", "partitions": "partition", "flavors": "flavour", "licenses": "licence", "reservations": "reservation", "budgets": "budget",
 }
 
 // Diff lists what makes one policy of another, in the order of the fields, entries by

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/console"
 	"github.com/coxswain-sched/coxswain/server/jobs"
 	"github.com/coxswain-sched/coxswain/server/machines"
+	"github.com/coxswain-sched/coxswain/server/reports"
 	"github.com/coxswain-sched/coxswain/server/schedules"
 	"github.com/coxswain-sched/coxswain/server/secrets"
 	"github.com/coxswain-sched/coxswain/server/services"
@@ -35,6 +36,7 @@ import (
 type Plane interface {
 	admin.Plane
 	jobs.Plane
+	reports.Plane
 }
 
 // Config are the parts of a server. Plane is needed, the rest has defaults.
@@ -107,7 +109,8 @@ type Config struct {
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
 type Server struct {
 	*transport.Server
-	jobs *jobs.Service
+	jobs    *jobs.Service
+	reports *reports.Service
 }
 
 // New makes a server. Close ends its goroutine; Serve does so by itself.
@@ -140,11 +143,14 @@ func New(cfg Config) *Server {
 		Tokens: cfg.Plane, Policy: cfg.Policy, Admins: cfg.Admins, Group: cfg.Group, Users: cfg.Users, Log: cfg.Log, Version: cfg.Version,
 		Now: cfg.Now, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
-	return &Server{Server: s, jobs: registerRoutes(s, &cfg)}
+	out := &Server{Server: s}
+	out.registerRoutes(&cfg)
+	return out
 }
 
-// registerRoutes adds every route to a server.
-func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
+// registerRoutes adds every route.
+func (out *Server) registerRoutes(cfg *Config) {
+	s := out.Server
 	inForce := intake.NewRules(cfg.Rules, cfg.Plane.Policy)
 	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
 	secrets.Register(s, cfg.Secrets)
@@ -152,11 +158,12 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL, Hub: cfg.Gateways, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall,
 	})
 	timed := schedules.Register(s, schedules.Config{Controller: cfg.Schedules, Policy: cfg.Policy})
-	service := jobs.Register(s, jobs.Config{
+	out.reports = reports.Register(s, reports.Config{Plane: cfg.Plane, Policy: cfg.Policy, Now: cfg.Now})
+	out.jobs = jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
-		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets), Documents: cfg.Documents,
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets), Documents: cfg.Documents, Budgets: out.reports.Warnings,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{
@@ -167,7 +174,6 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	machines.Register(s, cfg.Handovers)
 	console.Register(s, console.Config{Files: cfg.Console, Tokens: cfg.Plane, Listen: cfg.Settings.Listen, Now: cfg.Now})
 	s.LoosenAnswers()
-	return service
 }
 
 // Serve answers on the listeners until ctx ends: then no new request is taken, streams end, and
@@ -181,6 +187,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 func (s *Server) Close() {
 	s.Server.Close()
 	s.jobs.Close()
+	s.reports.Close()
 }
 
 // ErrorLine is the line of a failed job's output that matters, see jobs.Service.

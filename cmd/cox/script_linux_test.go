@@ -15,6 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coxswain-sched/coxswain/agent/fabric"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 )
 
 // TestMain lets the test binary stand in for cox, under all of its names: it
@@ -27,7 +29,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "supervise" || os.Args[1] == "task-init" || os.Args[1] == fabric.Command) {
 		os.Exit(dispatch(os.Args))
 	}
-	testscript.Main(m, map[string]func(){"cox": main})
+	testscript.Main(m, map[string]func(){"cox": main, "accounting": accounting})
+}
+
+// accounting is sacct, which is a program of its own beside cox.
+func accounting() {
+	os.Exit(sacct.Main(os.Args[1:], slurmcmd.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // TestScript runs the transcripts of testdata/script against real processes.

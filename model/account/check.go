@@ -44,6 +44,7 @@ func (p *Policy) Check() []Problem {
 		c.checkReservation(i)
 	}
 	c.checkHandover()
+	c.checkPrices()
 	c.checkCompat()
 	return c.found
 }
@@ -135,6 +136,13 @@ func (c *check) checkNames() {
 	}
 	for i := range c.p.Flavors {
 		set("flavors", i, c.p.Flavors[i].Name, c.flavors)
+	}
+	rates, budgets := map[string]bool{}, map[string]bool{}
+	for i := range c.p.Prices.Rates {
+		set("prices.rates", i, c.p.Prices.Rates[i].Name, rates)
+	}
+	for i := range c.p.Budgets {
+		set("budgets", i, c.p.Budgets[i].Name, budgets)
 	}
 	for i := range c.p.Licenses {
 		set("licenses", i, c.p.Licenses[i].Name, c.licenses)

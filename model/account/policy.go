@@ -28,6 +28,9 @@ type Policy struct {
 	Handover Handover `json:"handover,omitzero" yaml:"handover,omitempty" doc:"how many machines pools have, and when a machine goes from one pool to another on demand"`
 
 	Reservations []Reservation `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"nodes kept for some jobs, or for no job, for a time"`
+
+	Prices  Prices   `json:"prices,omitzero" yaml:"prices,omitempty" doc:"what an hour of a device, a CPU and a GiB of memory costs, for cox report cost"`
+	Budgets []Budget `json:"budgets,omitempty" yaml:"budgets,omitempty" doc:"what accounts should not spend more than; nothing is refused"`
 }
 
 // Duration is a time.Duration that front ends write as 90s, 5m, 2h30m or 30d.

@@ -517,6 +517,9 @@ func (p *Plane) Reservable(_ context.Context, ask *query.ReserveAsk) ([]string, 
 
 func (p *Plane) Quotas(context.Context) []query.Holding { return nil }
 
+// Seen: no pool is one node to the core.
+func (p *Plane) Seen(string) ([]fleet.Node, bool) { return nil, false }
+
 func (p *Plane) Shares(context.Context) ([]query.Standing, []string) { return nil, nil }
 
 func (p *Plane) Priorities(context.Context, ...job.ID) []query.Priority { return nil }

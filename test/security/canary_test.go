@@ -148,7 +148,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 				t.Errorf("%s tells another user secrets of %v of job %s", r, found(text), n)
 			}
 		}
-		path = strings.NewReplacer("{job}", number, "{node}", "127.0.0.1", "{name}", "cmdline", "{id}", "x").Replace(path)
+		path = strings.NewReplacer("{job}", number, "{node}", "127.0.0.1", "{name}", "cmdline", "{kind}", "usage", "{id}", "x").Replace(path)
 		if _, text := ask(t, other, method, path, ""); len(found(text)) > 0 {
 			t.Errorf("%s tells another user secrets of %v", r, found(text))
 		}

@@ -296,7 +296,7 @@ func (s *site) request(l *line, id *identity, p *probe, kind string) (resp *http
 			subject, name = "999999", "none"
 		}
 	}
-	path := strings.NewReplacer("{job}", subject, "{node}", "v1", "{name}", "cmdline").Replace(l.path)
+	path := strings.NewReplacer("{job}", subject, "{node}", "v1", "{name}", "cmdline", "{kind}", "usage").Replace(l.path)
 	if strings.Contains(path, "{id}") {
 		key := "abcdefghij"
 		if kind == "own" {
@@ -392,7 +392,7 @@ func TestNoOtherMethodIsServed(t *testing.T) {
 			if slices.Contains(documented, m+" "+path) || open || m+" "+path == "GET /v1/jobs/change" { // the job "change"
 				continue
 			}
-			resp, _ := s.ask(root, m, strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "cmdline", "{id}", "x").Replace(path), "")
+			resp, _ := s.ask(root, m, strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "cmdline", "{kind}", "usage", "{id}", "x").Replace(path), "")
 			if resp.StatusCode != http.StatusMethodNotAllowed && resp.StatusCode != http.StatusNotFound {
 				t.Errorf("%s %s: %s", m, path, resp.Status)
 			}

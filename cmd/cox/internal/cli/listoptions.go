@@ -16,9 +16,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// ListFlags adds -o with the formats of a list, --sort-by, --no-headers and --limit.
-func (a *App) ListFlags(cmd *cobra.Command, f *Format, wide bool) {
-	has := []Format{AsJSON, AsYAML, AsName}
+// ListFlags adds -o with the formats of a list and those that only this one has, --sort-by,
+// --no-headers and --limit.
+func (a *App) ListFlags(cmd *cobra.Command, f *Format, wide bool, only ...Format) {
+	has := append([]Format{AsJSON, AsYAML, AsName}, only...)
 	if wide {
 		has = append([]Format{AsWide}, has...)
 	}

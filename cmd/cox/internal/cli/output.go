@@ -24,6 +24,10 @@ const (
 	AsJSON Format = "json"
 	AsYAML Format = "yaml"
 	AsName Format = "name"
+
+	AsHTML     Format = "html" // of reports alone, as the two below
+	AsCSV      Format = "csv"
+	AsMarkdown Format = "md"
 )
 
 // FormatFlag adds -o with the formats that a command has.

@@ -12,7 +12,7 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	return slices.Concat(
 		cli.InGroup(cli.GroupWork, waitCommand(a), cli.TakesProgram(execCommand(a)), logsCommand(a), pullCommand(a)),
-		cli.InGroup(cli.GroupAsk, queueCommand(a), getCommand(a), showCommand(a), whyCommand(a), priorityCommand(a), watchCommand(a), historyCommand(a), topCommand(a)),
+		cli.InGroup(cli.GroupAsk, queueCommand(a), getCommand(a), showCommand(a), whyCommand(a), priorityCommand(a), watchCommand(a), historyCommand(a), reportCommand(a), topCommand(a)),
 		cli.InGroup(cli.GroupChange, cancelCommand(a), holdCommand(a), releaseCommand(a), requeueCommand(a), suspendCommand(a), resumeCommand(a), checkpointDoneCommand(a), signalCommand(a), updateCommand(a)),
 	)
 }
