@@ -11,6 +11,11 @@ export class Boundary extends Component<{ children: ReactNode }, { error?: unkno
 
   override render() {
     if (this.state.error === undefined) return this.props.children;
-    return <ProblemView error={this.state.error} />;
+    return (
+      <>
+        <ProblemView error={this.state.error} />
+        <p><button type="button" className="link-button" onClick={() => window.location.reload()}>Load the page again</button></p>
+      </>
+    );
   }
 }
