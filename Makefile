@@ -14,7 +14,7 @@ RUN      := hardcase kill load security
 PROOFS   := $(COMPUTED) $(RUN)
 # The packages with goroutines of their own, which make race runs under the race detector; those of
 # the second line for their goroutines alone, since make unit runs all of their tests.
-RACY  := ./agent/... ./gateway ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./service/controller ./service/endpoints ./service/handover/controller ./service/handover/ondemand ./service/nodehealth ./test/testcluster/...
+RACY  := ./agent/... ./gateway ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./server/series ./service/controller ./service/endpoints ./service/handover/controller ./service/handover/ondemand ./service/nodehealth ./test/testcluster/...
 # those of CALM are of the first line's folders and start no goroutine (internal/archtest): make unit runs them.
 RACY2 := ./driver/local ./control/... ./store/... ./server ./server/admin ./server/jobs ./server/transport
 CALM  := ./agent/asuser ./agent/cgroup ./agent/deviceenv ./agent/devicelock ./agent/freeport ./agent/hostsfile ./agent/ownlimit ./agent/proc ./agent/registry \

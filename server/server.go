@@ -61,6 +61,8 @@ type Config struct {
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
+	Series jobs.SeriesReader // nil: nobody keeps how jobs used what they hold
+
 	IdleDevices func() map[string]int // of them all, by pool; nil: the same
 
 	AllocationIdle time.Duration // ends allocations in which nothing ran for so long; 0: none
@@ -161,7 +163,7 @@ func (out *Server) registerRoutes(cfg *Config) {
 	out.reports = reports.Register(s, reports.Config{Plane: cfg.Plane, Policy: cfg.Policy, Now: cfg.Now})
 	out.jobs = jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
-		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
+		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Series: cfg.Series, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
 		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets), Documents: cfg.Documents, Budgets: out.reports.Warnings,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,

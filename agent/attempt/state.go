@@ -122,6 +122,7 @@ type Usage struct {
 	Node  rusage.Node   `json:"node"`
 	Steps []rusage.Step `json:"steps,omitempty"` // by number, of the tasks here; at most rusage.MaxSteps
 	Left  int           `json:"left,omitempty"`  // steps that are not in Steps
+	At    time.Time     `json:"at,omitzero"`     // when it was measured, while the attempt runs
 }
 
 // JoinUsage is the use of an attempt, of the parts of its nodes in order; nil stands for a part of
@@ -130,14 +131,19 @@ func JoinUsage(parts []*Usage) *rusage.Record {
 	var nodes []rusage.Node
 	var steps [][]rusage.Step
 	left := 0
+	var at time.Time
 	for _, p := range parts {
 		if p != nil {
+			if p.At.After(at) {
+				at = p.At
+			}
 			nodes, steps, left = append(nodes, p.Node), append(steps, p.Steps), max(left, p.Left)
 		}
 	}
 	r := rusage.Make(nodes, steps)
 	if r != nil {
 		r.LeftSteps += left
+		r.At = at
 	}
 	return r
 }

@@ -108,6 +108,7 @@ type usageMeter struct {
 	steps []rusage.Step                // of tasks that have ended, by number
 	left  leftSteps                    // that are not among them
 	peak  int64                        // of the memory of all processes; 0: no sample was taken
+	now   int64                        // the last sample of it
 	pause time.Duration                // before the next sample
 
 	last   *attempt.Usage // the last answer to OpUsage
@@ -250,7 +251,7 @@ func (s *supervisor) readProcesses(whole bool) (tasks map[meteredTask]rusage.Use
 			sum = n
 		}
 	}
-	s.meter.peak = max(s.meter.peak, sum)
+	s.meter.peak, s.meter.now = max(s.meter.peak, sum), sum
 	return tasks, moved
 }
 
@@ -321,6 +322,7 @@ func (s *supervisor) liveUsage() *attempt.Usage {
 		s.takeTasks()
 		tasks, moved := s.readProcesses(true)
 		m.last, m.lastAt = s.usage(tasks, moved), time.Now()
+		m.last.At, m.last.Node.Now = m.lastAt, m.now
 	}
 	return m.last
 }

@@ -160,6 +160,11 @@ func (c *Client) Job(ctx context.Context, name string) (*api.Job, error) {
 	return callJSON[api.Job](ctx, c, http.MethodGet, jobPath(name, ""), nil, nil)
 }
 
+// Series returns how a job used CPUs, memory and devices over its time.
+func (c *Client) Series(ctx context.Context, name string) (*api.Series, error) {
+	return callJSON[api.Series](ctx, c, http.MethodGet, jobPath(name, "series"), nil, nil)
+}
+
 // Usage returns what a job used, or has used so far.
 func (c *Client) Usage(ctx context.Context, name string) (*api.Usage, error) {
 	return callJSON[api.Usage](ctx, c, http.MethodGet, jobPath(name, "usage"), nil, nil)

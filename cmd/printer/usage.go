@@ -134,3 +134,93 @@ func usageShares(j *api.Job, now time.Time) (cpu, memory, gpu string) {
 	}
 	return cpu, memory, gpu
 }
+
+// seriesColumns is the width of a line of a series at most.
+const seriesColumns = 60
+
+// Series draws how a job used what it holds: a character for an interval or a few, as high as the highest
+// value in them. Nothing is drawn where nobody measured.
+func Series(p Page, s *api.Series) string {
+	c := &card{p: p}
+	c.head("%s %s", s.Name, s.State)
+	if s.Points == 0 {
+		c.fact("series", "nobody measured it: it ran for a few seconds, its engine measures nothing, or the series was removed")
+		return c.b.String()
+	}
+	step := time.Duration(s.Step * float64(time.Second))
+	c.fact("from", fmt.Sprintf("%s to %s, each %s", p.Time(s.Start), p.Time(s.Start.Add(time.Duration(s.Points)*step)), Duration(step)))
+	cpus := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+	bytes := func(v float64) string { return Bytes(int64(v)) }
+	share := func(v float64) string { return percent(v, 100) }
+	c.drawn("CPUs", s.Points, s.CPUs, s.HeldCPUs, cpus)
+	c.drawn("memory", s.Points, s.Memory, float64(s.HeldMemory), bytes)
+	c.drawn("GPUs", s.Points, s.GPUs, 100, share)
+	var of float64
+	for i := range s.Devices {
+		of += float64(s.Devices[i].Of)
+	}
+	c.drawn("GPU mem", s.Points, s.GPUMemory, of, bytes)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		c.drawn(n.Node, s.Points, n.CPUs, 0, func(v float64) string { return cpus(v) + " CPUs" })
+		c.drawn("", s.Points, n.Memory, 0, bytes)
+	}
+	if len(s.Devices) > 1 {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			name := fmt.Sprintf("GPU %d", d.Index)
+			if len(s.Nodes) > 0 {
+				name = d.Node + " " + strconv.Itoa(d.Index)
+			}
+			c.drawn(name, s.Points, d.Busy, 100, share)
+			c.drawn("", s.Points, d.Memory, float64(d.Of), bytes)
+		}
+	}
+	if s.LeftNodes > 0 {
+		c.fact("", fmt.Sprintf("and %s that are counted above alone", Count(s.LeftNodes, "node")))
+	}
+	return c.b.String()
+}
+
+// drawn draws one line of a series against a whole, or its own peak where that is more.
+func (c *card) drawn(label string, points int, line []*float64, whole float64, show func(float64) string) {
+	var sum, peak float64
+	known := 0
+	for _, v := range line {
+		if v != nil {
+			sum, peak, known = sum+*v, max(peak, *v), known+1
+		}
+	}
+	if known == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s  average %s, highest %s", spark(points, line, max(whole, peak)), show(sum/float64(known)), show(peak))
+	if whole > 0 && whole != 100 {
+		text += " of " + show(whole)
+	}
+	c.fact(label, text)
+}
+
+// spark draws a line of a series in at most seriesColumns characters.
+func spark(points int, line []*float64, top float64) string {
+	const levels = "▁▂▃▄▅▆▇█"
+	columns := min(points, seriesColumns)
+	var out []rune
+	for i := range columns {
+		highest, known := 0.0, false
+		for k := i * points / columns; k < (i+1)*points/columns && k < len(line); k++ {
+			if line[k] != nil {
+				highest, known = max(highest, *line[k]), true
+			}
+		}
+		switch level := []rune(levels); {
+		case !known:
+			out = append(out, ' ')
+		case top <= 0:
+			out = append(out, level[0])
+		default:
+			out = append(out, level[min(int(highest/top*float64(len(level))), len(level)-1)])
+		}
+	}
+	return string(out)
+}

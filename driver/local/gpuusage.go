@@ -155,6 +155,7 @@ func (m *gpuMeter) addSample(load *probe.Load) {
 				continue
 			}
 			g.use.Memory, g.use.Of = max(g.use.Memory, now.UsedBytes), max(g.use.Of, now.MemoryBytes)
+			g.use.Now = now.UsedBytes
 			if now.Busy >= 0 {
 				g.sum += now.Busy
 				g.busy++

@@ -34,6 +34,9 @@ type Use struct {
 	Memory  int64         `json:"memory,omitempty"`  // peak of resident memory, bytes
 	Read    int64         `json:"read,omitempty"`    // bytes from disks and file servers; none from the kernel's cache
 	Written int64         `json:"written,omitempty"` // bytes to them
+	// Now is resident memory at the moment of the measurement, bytes, of a node or an attempt that runs;
+	// 0: not known.
+	Now int64 `json:"now,omitempty"`
 }
 
 // Has reports whether all of some quantities are known.
@@ -46,7 +49,7 @@ func (u Use) CPUTime() time.Duration { return u.User + u.System }
 func (u Use) Plus(o Use) Use {
 	return Use{
 		Known: u.Known | o.Known, User: u.User + o.User, System: u.System + o.System,
-		Memory: u.Memory + o.Memory, Read: u.Read + o.Read, Written: u.Written + o.Written,
+		Memory: u.Memory + o.Memory, Read: u.Read + o.Read, Written: u.Written + o.Written, Now: u.Now + o.Now,
 	}
 }
 
@@ -130,6 +133,7 @@ type GPU struct {
 	MaxBusy float64 `json:"max_busy"`         // … and the highest sample
 	Memory  int64   `json:"memory,omitempty"` // peak of its memory in use, bytes
 	Of      int64   `json:"of,omitempty"`     // its memory, bytes; 0: not known
+	Now     int64   `json:"now,omitempty"`    // its memory in use at the last sample, bytes
 }
 
 // Node is what a job used on one node.
@@ -151,6 +155,8 @@ type Record struct {
 	LeftSteps int `json:"left_steps,omitempty"`
 	// GPUs sums up the GPUs of all nodes.
 	GPUs GPUs `json:"gpus,omitzero"`
+	// At is when an attempt that runs was measured, the last of its nodes; zero: not known, or it has ended.
+	At time.Time `json:"at,omitzero"`
 }
 
 // MaxNodes and MaxSteps bound a Record.

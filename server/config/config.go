@@ -40,6 +40,7 @@ type State struct {
 	Mine    bool     `yaml:"mine" doc:"nobody but this server reaches the state directory, whatever its mode says: a volume of a pod's own. Else one that others may write to is refused"`
 	Journal Duration `yaml:"journal" doc:"how long journal records are kept after they are part of the projection, those of the audit with them"`
 	History Duration `yaml:"history" doc:"how long ended jobs stay in the history"`
+	Series  Bytes    `yaml:"series" doc:"room for the series of jobs: how they used CPUs, memory and devices over their time (docs/reference/efficiency.md). They are removed with the history, and earlier where they need more room, the oldest first"`
 	Ranks   Duration `yaml:"ranks" doc:"how long the copies of ranks' own output are kept (cox logs J.RANK; 16 MiB each at most); the job's output files are the user's"`
 	Memory  Duration `yaml:"memory" doc:"how long ended jobs stay in lists of live jobs (Slurm's MinJobAge)"`
 }
@@ -182,7 +183,7 @@ func Default() Config {
 	state, socket := defaultPlaces(os.Getuid() == 0, os.Getenv)
 	return Config{
 		Name:       "cox",
-		State:      State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
+		State:      State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Series: 1 << 30, Memory: Duration(5 * time.Minute)},
 		Listen:     Listen{Socket: socket, TCP: "auto"},
 		Gateway:    Gateway{Listen: "auto"},
 		Room:       Room{GPUsPerNode: -1, GPUType: "gpu"},

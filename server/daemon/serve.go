@@ -32,6 +32,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/series"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/service/nodehealth"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
@@ -69,6 +70,9 @@ type Options struct {
 	// optional abilities for the control plane only if the wrapper has them too.
 	Engine func(engine.Engine) engine.Engine
 	Store  func(store.Store) store.Store
+
+	// SeriesEach is how often the recorder of series looks at running jobs; 0: series.DefaultEach.
+	SeriesEach time.Duration
 
 	// Engines are kinds of engine with which pools can be added, beside those that are
 	// built in.
@@ -178,6 +182,7 @@ type server struct {
 	health health.Watch
 	idle   func(engine.Ref) []health.Idle // nil: nothing is watched
 	nodes  *nodehealth.Monitor
+	series *series.Recorder
 
 	gateway *gatewayKeeper // nil: none
 
@@ -271,8 +276,10 @@ func (s *server) open(ctx context.Context) error {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 		idleDevices = func() map[string]int { return s.countIdle(s.health.All(time.Now(), least)) }
 	}
+	s.series = newRecorder(s.cfg, s.control, e, s.opt.SeriesEach, s.opt.Log.With("part", "series"))
 	s.http = httpserver.New(httpserver.Config{
-		Idle: s.idle, IdleDevices: idleDevices, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
+		Series: s.series,
+		Idle:   s.idle, IdleDevices: idleDevices, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
@@ -377,6 +384,7 @@ func (s *server) serve(ctx context.Context) error {
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	helpers.Go(func() { s.http.SweepSecrets(ctx) })
 	helpers.Go(func() { s.nodes.Run(ctx) })
+	helpers.Go(func() { s.series.Run(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
 	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
 	serving, endServices := context.WithCancel(ctx)

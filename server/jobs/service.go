@@ -81,6 +81,7 @@ type Config struct {
 	Exec    engine.Execer                  // nil: exec is not served
 	Usage   engine.UsageSampler            // nil: nobody measures what jobs use while they run
 	Idle    func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
+	Series  SeriesReader                   // nil: nobody keeps how jobs used what they hold
 	Uploads *upload.Store                  // of directories that come with jobs; nil: they are not taken
 
 	Files      OwnFiles      // of jobs of the server's own pool; nil: they bring none, and none are fetched
@@ -142,6 +143,7 @@ func Register(t *transport.Server, cfg Config) *Service {
 	s.registerLists()
 	s.registerJob()
 	s.registerUsage()
+	s.registerSeries()
 	s.registerChange()
 	s.registerOutput()
 	s.registerLease()

@@ -19,16 +19,18 @@ import (
 
 func showCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
-	var script, environ bool
+	var script, environ, series bool
 	cmd := &cobra.Command{
 		Use:   "show JOB…",
 		Short: "Show everything about a job, even one that ended long ago",
 		Long: `Shows each job; of an array, 7, its first 100 tasks (-o name: all). For an array,
--o json and -o yaml print a list. --script and --env are the same for all tasks.`,
+-o json and -o yaml print a list. --script and --env are the same for all tasks.
+--series draws how the job used CPUs, memory and GPUs over its time.`,
 		Example: `  cox show 7
   cox show 7_3 -o json
   cox show 7 --script > again.sbatch
-  cox show 7 --env | grep CUDA`,
+  cox show 7 --env | grep CUDA
+  cox show 7 --series`,
 		Args:              cli.RequireJobs("show"),
 		ValidArgsFunction: a.CompleteJobs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -49,6 +51,9 @@ func showCommand(a *cli.App) *cobra.Command {
 					}
 					return cli.WriteNames(a.Out, env)
 				})
+			}
+			if series {
+				return showSeries(a, cmd.Context(), c, f, args)
 			}
 			var jobs []*api.Job
 			list := false
@@ -72,9 +77,31 @@ func showCommand(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
 	cmd.Flags().BoolVar(&environ, "env", false, "print the environment that was submitted")
-	cmd.MarkFlagsMutuallyExclusive("script", "env")
+	cmd.Flags().BoolVar(&series, "series", false, "draw the use of CPUs, memory and GPUs over the job's time")
+	cmd.MarkFlagsMutuallyExclusive("script", "env", "series")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
 	return cmd
+}
+
+// showSeries draws how jobs used what they hold. The number of an array names one of its tasks.
+func showSeries(a *cli.App, ctx context.Context, c *client.Client, f cli.Format, names []string) error {
+	var all []*api.Series
+	err := cli.ForEach(names, func(name string) error {
+		s, err := c.Series(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case f.IsData():
+			all = append(all, s)
+			return nil
+		case f == cli.AsName:
+			fmt.Fprintln(a.Out, s.Name)
+			return nil
+		}
+		_, err = fmt.Fprint(a.Out, printer.Series(a.Page(a.Out), s))
+		return err
+	})
+	return errors.Join(cli.WriteValues(a, f, all), err)
 }
 
 // addLiveUsage adds to a job that runs what it has used so far. A server or an engine that does not

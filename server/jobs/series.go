@@ -1,0 +1,79 @@
+package jobs
+
+import (
+	"math"
+	"net/http"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/series"
+	"github.com/coxswain-sched/coxswain/server/transport"
+)
+
+// SeriesReader reads how jobs used what they hold; *series.Recorder is one.
+type SeriesReader interface {
+	// Read returns the series of a job; fault.NotFound: there is none.
+	Read(job.ID) (*series.Series, error)
+}
+
+func (s *Service) registerSeries() {
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/series", Verb: auth.SeeJob, ID: "getSeries", Tag: "jobs", Owned: true,
+		Summary: "How a job used CPUs, memory and devices over its time",
+		About: "At most 240 equal intervals of the last attempt. Of a job that nobody measured, points is 0. " +
+			"The number of an array names a task of it, as with getJob.",
+	}, func(c *call, in *JobPath) (*api.Series, error) {
+		v, err := c.findAny(in.Job, auth.SeeJob)
+		if err != nil {
+			return nil, err
+		}
+		return c.seriesOf(&v)
+	})
+}
+
+func (c *call) seriesOf(v *state.View) (*api.Series, error) {
+	out := &api.Series{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Nodes: []api.NodeSeries{}, Devices: []api.DeviceSeries{}, Sources: []string{}}
+	held := v.Demand()
+	out.HeldCPUs, out.HeldMemory, out.HeldGPUs = held.CPUs, held.Memory, held.GPUs
+	empty := []*float64{}
+	out.CPUs, out.Memory, out.GPUs, out.GPUMemory = empty, empty, empty, empty
+	if c.s.cfg.Series == nil {
+		return out, nil
+	}
+	s, err := c.s.cfg.Series.Read(v.Job.ID)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Start, out.Step, out.Points, out.LeftNodes = s.Start, s.Step.Seconds(), s.Points(), s.LeftNodes
+	out.CPUs, out.Memory = shownLine(s.Total.CPUs), shownLine(s.Total.Memory)
+	out.Sources = append(out.Sources, s.Sources...)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		out.Nodes = append(out.Nodes, api.NodeSeries{Node: n.Name, CPUs: shownLine(n.CPUs), Memory: shownLine(n.Memory)})
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		out.Devices = append(out.Devices, api.DeviceSeries{Node: d.Node, Index: d.Index, Profile: d.Profile, Source: d.Source, Of: d.Of, Busy: shownLine(d.Busy), Memory: shownLine(d.Memory)})
+	}
+	busy, memory := s.GPUs()
+	out.GPUs, out.GPUMemory = shownLine(busy), shownLine(memory)
+	return out, nil
+}
+
+// shownLine is a line as the API has it.
+func shownLine(l series.Line) []*float64 {
+	out := make([]*float64, len(l))
+	for i, v := range l {
+		if !math.IsNaN(v) {
+			v = series.RoundDigits(v)
+			out[i] = &v
+		}
+	}
+	return out
+}
