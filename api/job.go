@@ -150,7 +150,25 @@ type Job struct {
 	Idle     []Idle         `json:"idle,omitempty" doc:"nodes on which it holds devices and does nothing"`
 	Retried  int            `json:"retried,omitempty" doc:"retries that began or that it waits for, of spec.retries.count"`
 	Past     []PastAttempt  `json:"past,omitempty" doc:"attempts before the last one, oldest first; the last 20 of them"`
+	Moved    *PoolMoves     `json:"moved,omitempty" doc:"how it moved between pools while it waited; left out: it did not"`
 	Used     *rusage.Record `json:"used,omitempty" doc:"what the last attempt used, once it has ended; left out: nobody measured it"`
+}
+
+// PoolMoves is how a job moved between pools while it waited.
+type PoolMoves struct {
+	Count int       `json:"count" doc:"moves so far"`
+	Left  int       `json:"left" doc:"moves that it may still make; 0 of one that does not wait"`
+	Next  time.Time `json:"next,omitzero" doc:"it does not move again before"`
+	Last  *PoolMove `json:"last,omitempty"`
+	Under *PoolMove `json:"under,omitempty" doc:"a move that is made once the scheduler of its pool has given it back"`
+}
+
+// PoolMove is one of them.
+type PoolMove struct {
+	From string    `json:"from,omitempty" doc:"left out: not known"`
+	To   string    `json:"to,omitempty" doc:"left out: not known"`
+	At   time.Time `json:"at,omitzero"`
+	Why  string    `json:"why,omitempty"`
 }
 
 // Asks is what a job asks for in all, over all of its nodes. Each number has its unit in its name.
@@ -361,6 +379,7 @@ type Why struct {
 	Holders  []Holder        `json:"holders,omitempty" doc:"running jobs that have what it needs, those that end first first; at most 8"`
 	Changes  []Smaller       `json:"changes,omitempty" doc:"with each of these, alone, it would start now"`
 
+	Here      *PoolStart  `json:"here,omitempty" doc:"of a job that waits for its pool's own scheduler: when that starts it"`
 	Elsewhere []PoolStart `json:"elsewhere,omitempty" doc:"the other pools to which it may move, with when they would start it now"`
 }
 
@@ -370,6 +389,7 @@ type PoolStart struct {
 	Start time.Time `json:"start,omitzero" doc:"left out: nobody knows"`
 	By    string    `json:"by,omitempty" enum:"plan,engine,pace" doc:"whose estimate it is: what runs and waits in the pool, the pool's own scheduler, how long the last jobs waited for that"`
 	Why   string    `json:"why,omitempty" doc:"nobody knows"`
+	Lacks string    `json:"lacks,omitempty" doc:"why the pool's own scheduler did not say it, and the estimate is another one"`
 }
 
 // Expected is when a waiting job is expected to start.

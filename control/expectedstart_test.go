@@ -101,6 +101,14 @@ func TestPaceOfAQueue(t *testing.T) {
 	id := b.submit(in("q", lasting(gang(1, 8), time.Hour)))
 	b.handed(id)
 	clock.pass(30 * time.Minute)
+	if w, err := b.ctl.Why(t.Context(), id); err != nil || w.Here.Pool != "q" || w.Here.By != query.ByPace || w.Here.Lacks == "" {
+		t.Errorf("of the job that waits there: %+v, %v", w.Here, err)
+	}
+	q.report(engine.Report{Ref: b.handed(id).Ref, Phase: engine.Accepted, Message: "Priority", ExpectedStart: clock.Now().Add(time.Hour)})
+	b.until(id, "told when it starts", func(v state.View) bool { return !v.Report.ExpectedStart.IsZero() })
+	if w, err := b.ctl.Why(t.Context(), id); err != nil || !w.Here.Start.Equal(clock.Now().Add(time.Hour)) || w.Here.By != query.ByEngine || w.Here.Lacks != "" {
+		t.Errorf("when its scheduler says it: %+v, %v", w.Here, err)
+	}
 	x := b.ctl.ExpectedIn(t.Context(), &engine.JobDraft{Spec: in("q", lasting(gang(1, 8), time.Hour))}, 0)
 	if d := x.Start.Sub(clock.Now()) - 30*time.Minute; x.By != query.ByPace || d.Abs() > time.Minute || x.Lacks != "it cannot be asked" {
 		t.Errorf("in %s by %q (%s)", x.Start.Sub(clock.Now()), x.By, x.Why)

@@ -94,7 +94,7 @@ func TestAWaitingJobMoves(t *testing.T) {
 		t.Errorf("eligible since %s, was %s", v.Eligible, before.Eligible)
 	}
 	b.reopen()
-	if v := b.until(id, "looked at", func(v state.View) bool { return !v.Eligible.IsZero() }); v.Job.Spec.Pool != "q" || v.PoolMoves.Count != 1 || !v.Eligible.Equal(before.Eligible) {
+	if v := b.until(id, "looked at", func(v state.View) bool { return !v.Eligible.IsZero() }); v.Job.Spec.Pool != "q" || v.PoolMoves.Count != 1 || v.PoolMoves.From != "p" || v.PoolMoves.To != "q" || v.PoolMoves.Why != v.Job.Spec.Chosen.Why || !v.Eligible.Equal(before.Eligible) {
 		t.Errorf("after a restart it is in %s, moved %+v, eligible since %s", v.Job.Spec.Pool, v.PoolMoves, v.Eligible)
 	}
 	q.report(engine.Report{Ref: there.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: c.Now(), Ended: c.Now()})

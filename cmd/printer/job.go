@@ -22,6 +22,7 @@ func Job(p Page, j *api.Job, first string) string {
 		c.fact("asks", jobRequest(j))
 		c.fact("of", ownerText(j))
 		printPoolChoice(&c, j)
+		c.fact("moves", movesText(p, j))
 	}
 	if j.Why != nil && j.State == "PENDING" {
 		c.fact("why", p.localizeTimes(j.Why.String()))

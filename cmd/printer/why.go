@@ -58,6 +58,12 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 	if line := inPool(j); line != "" {
 		c.line("    " + p.Paint(Dim, Clean(line)))
 	}
+	if line := movesText(p, j); line != "" {
+		c.line("    " + p.Paint(Dim, Clean(line)))
+	}
+	if line := startsHere(p, w.Here); line != "" {
+		c.line(line)
+	}
 	if line := holdersText(p, w.Holders); line != "" {
 		c.line("    held by     " + line)
 	}
@@ -112,7 +118,11 @@ func startsElsewhere(p Page, list []api.PoolStart) string {
 	for _, x := range list {
 		switch {
 		case !x.Start.IsZero():
-			parts = append(parts, x.Pool+" "+p.startingIn(x.Start))
+			text := x.Pool + " " + p.startingIn(x.Start)
+			if x.Lacks != "" {
+				text += " (its own scheduler does not say when: " + x.Lacks + ")"
+			}
+			parts = append(parts, text)
 		case x.Why != "":
 			parts = append(parts, x.Pool+", nobody knows when: "+x.Why)
 		default:
@@ -123,6 +133,55 @@ func startsElsewhere(p Page, list []api.PoolStart) string {
 		return ""
 	}
 	return Clean("Other pools would start it: " + strings.Join(parts, "; ") + ".")
+}
+
+// startsHere says when the pool's own scheduler starts a job that waits for it, where that does not say so itself:
+// what it says is the reason of the wait.
+func startsHere(p Page, x *api.PoolStart) string {
+	switch {
+	case x == nil || x.Lacks == "":
+		return ""
+	case x.Start.IsZero():
+		return Clean("When " + x.Pool + " starts it is not known: its own scheduler does not say.")
+	}
+	return Clean("When " + x.Pool + " starts it is not known: its own scheduler does not say. By the waits of the last jobs there: " + p.startingIn(x.Start) + ".")
+}
+
+// movesText says how a job moved between pools while it waited, but for why it moved last, which is why it is in
+// its pool: "moved once, at 12:01 from slurm-b to k8s; it may move 2 times more, from 13:01 on".
+func movesText(p Page, j *api.Job) string {
+	if j == nil || j.Moved == nil {
+		return ""
+	}
+	m, text := j.Moved, ""
+	if u := m.Under; u != nil {
+		text = fmt.Sprintf("is taken back from %s and goes to %s, if it has not begun: %s", u.From, u.To, strings.TrimPrefix(u.Why, "moved from "+u.From+", "))
+	}
+	if m.Count == 0 || m.Last == nil {
+		return text
+	}
+	if text != "" {
+		text += "; "
+	}
+	if m.Count == 1 {
+		text += "moved once, at "
+	} else {
+		text += fmt.Sprintf("moved %d times, last at ", m.Count)
+	}
+	text += p.Time(m.Last.At)
+	if m.Last.From != "" {
+		text += " from " + m.Last.From + " to " + m.Last.To
+	}
+	switch {
+	case j.State != "PENDING":
+	case m.Left == 0:
+		text += "; it does not move again"
+	case m.Left == 1:
+		text += "; it may move once more, from " + p.Time(m.Next) + " on"
+	default:
+		text += fmt.Sprintf("; it may move %d times more, from %s on", m.Left, p.Time(m.Next))
+	}
+	return text
 }
 
 // startingIn is "at once" or "in 2 h".

@@ -111,10 +111,15 @@ func (rd *Reader) ExpectedIn(ctx context.Context, d *engine.JobDraft, id job.ID)
 // a time and waits there: as long after it as the last ones waited; one that has waited longer, as
 // long again. ok is false if nobody knows.
 func (rd *Reader) ExpectedAfter(pool string, handed time.Time) (start time.Time, ok bool) {
-	now := rd.of.Clock.Now()
 	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	return rd.afterHandOver(pool, handed)
+}
+
+// afterHandOver is ExpectedAfter. The caller holds the lock.
+func (rd *Reader) afterHandOver(pool string, handed time.Time) (start time.Time, ok bool) {
+	now := rd.of.Clock.Now()
 	wait, ok := rd.of.State.HandedWait(pool, now)
-	rd.of.State.RUnlock()
 	if !ok {
 		return time.Time{}, false
 	}
@@ -122,6 +127,19 @@ func (rd *Reader) ExpectedAfter(pool string, handed time.Time) (start time.Time,
 		start = now.Add(now.Sub(handed))
 	}
 	return start, true
+}
+
+// startHere is when a job is expected to start that waits for its pool's own scheduler. The caller holds the lock.
+func (rd *Reader) startHere(e *state.JobRecord, handed time.Time) PoolStart {
+	out := PoolStart{Pool: e.Last.Pool, Start: e.Report().ExpectedStart, By: ByEngine}
+	if !out.Start.IsZero() {
+		return out
+	}
+	out.By, out.Lacks = "", "it does not say when it starts it"
+	if start, ok := rd.afterHandOver(out.Pool, handed); ok {
+		out.Start, out.By = start, ByPace
+	}
+	return out
 }
 
 // ForgetStarts has the next estimates made anew.

@@ -189,6 +189,7 @@ type Why struct {
 	Since    time.Time       // when the first became the first
 	StartsBy time.Time       // promised by the scheduler; zero: nothing is promised
 	Expected Expected
+	Here     PoolStart        // of a job that waits for its pool's own scheduler; zero: it does not
 	Holders  []sched.Blocker  // running jobs that have what it needs, those that end first first
 	Changes  []whatif.Smaller // with each of which it would start now
 }
@@ -222,6 +223,7 @@ func (rd *Reader) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e != nil && e.WaitsInPool() {
 		why := e.PoolWaitReason()
 		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
+		w.Here = rd.startHere(e, w.Since)
 		rd.of.State.Unlock()
 		return w, nil
 	}

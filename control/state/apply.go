@@ -417,6 +417,7 @@ func (s *State) applyPoolMove(r *store.Record, e *JobRecord, v PoolMove) error {
 func (s *State) enterPool(r *store.Record, e *JobRecord, v *PoolMove) error {
 	m := e.EnsureExtra()
 	m.PoolMoves.Count, m.PoolMoves.At = m.PoolMoves.Count+1, ToNanos(r.At)
+	m.PoolMoves.From, m.PoolMoves.To, m.PoolMoves.Why = v.From, v.To, v.Why
 	m.StartsBy, m.Foretold, m.ForetoldAt, m.Refused, m.Benched = 0, 0, 0, 0, 0
 	return s.replaceSpec(r, e, v.Own, v.Spec)
 }

@@ -110,8 +110,17 @@ type JobExtra struct {
 type PoolMoves struct {
 	Count int       `json:"count,omitempty"`
 	At    int64     `json:"at,omitempty"`    // of the last one
+	From  string    `json:"from,omitempty"`  // the pool that it left then
+	To    string    `json:"to,omitempty"`    // and the one to which it went
+	Why   string    `json:"why,omitempty"`   // for people
 	Under *PoolMove `json:"under,omitempty"` // it is being taken back from a pool's scheduler for this one; nil: it is not
 }
+
+// Bounds of moves between pools of a job that waits.
+const (
+	MostPoolMoves = 3
+	PoolMoveRest  = time.Hour // between two of them
+)
 
 // PastAttempt is an attempt that ran and after which the job waited again. Names are a format on
 // disk.

@@ -91,6 +91,9 @@ func (s *Service) whyPending(c *call, name string) (*api.Why, error) {
 			return nil, err
 		}
 	}
+	if x := w.Here; x.Pool != "" {
+		out.Here = &api.PoolStart{Pool: x.Pool, Start: x.Start, By: x.By, Why: x.Why, Lacks: x.Lacks}
+	}
 	for _, r := range w.Reasons {
 		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r)+s.explainFences(&v, &r))
 	}
@@ -111,7 +114,7 @@ func (s *Service) startsElsewhere(ctx context.Context, spec *job.Spec) (out []ap
 	places, err := s.intake.Places(ctx, spec, script, nil)
 	for i := range places {
 		x := &places[i].Start
-		out = append(out, api.PoolStart{Pool: x.Pool, Start: x.Start, By: x.By, Why: x.Why})
+		out = append(out, api.PoolStart{Pool: x.Pool, Start: x.Start, By: x.By, Why: x.Why, Lacks: x.Lacks})
 	}
 	return out, err
 }

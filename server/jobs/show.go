@@ -51,6 +51,7 @@ func (c *call) shownJob(v *state.View) *api.Job {
 	if j.State.Final() {
 		out.Failure, out.FailedOn = string(v.Report.Failure), v.Report.FailedOn
 	}
+	out.Moved = poolMoves(v)
 	for i := range v.Past {
 		p := &v.Past[i]
 		out.Past = append(out.Past, api.PastAttempt{
@@ -63,6 +64,27 @@ func (c *call) shownJob(v *state.View) *api.Job {
 			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,
 			Cause: string(t.Cause), Log: t.Log != "", Name: t.Name,
 		})
+	}
+	return out
+}
+
+// poolMoves is how a job moved between pools while it waited; nil: it did not.
+func poolMoves(v *state.View) *api.PoolMoves {
+	m := &v.PoolMoves
+	if m.Count == 0 && m.Under == nil {
+		return nil
+	}
+	out := &api.PoolMoves{Count: m.Count}
+	if m.Count > 0 {
+		out.Last = &api.PoolMove{From: m.From, To: m.To, At: state.FromNanos(m.At), Why: m.Why}
+	}
+	if u := m.Under; u != nil {
+		out.Under = &api.PoolMove{From: u.From, To: u.To, Why: u.Why}
+	}
+	if v.Job.State == job.Pending {
+		if out.Left = max(state.MostPoolMoves-m.Count, 0); out.Left > 0 && m.Count > 0 {
+			out.Next = state.FromNanos(m.At).Add(state.PoolMoveRest)
+		}
 	}
 	return out
 }

@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Bounds of moves.
 const (
-	LeastGain   = 10 * time.Minute // a job moves only if it starts so much earlier …
-	GainPercent = 20               // … and by so much of its wait
-	Rest        = time.Hour        // between two moves of a job
-	MostMoves   = 3                // of a job
-	Patience    = 5 * time.Minute  // with a pool that does not answer, or of which nobody knows when it has room
+	LeastGain   = 10 * time.Minute    // a job moves only if it starts so much earlier …
+	GainPercent = 20                  // … and by so much of its wait
+	Rest        = state.PoolMoveRest  // between two moves of a job
+	MostMoves   = state.MostPoolMoves // of a job
+	Patience    = 5 * time.Minute     // with a pool that does not answer, or of which nobody knows when it has room
 )
 
 // Waiting is a job that waits, as decisions see it.
