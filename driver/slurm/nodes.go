@@ -129,7 +129,7 @@ func (e *Engine) notesOfNodes() (notes []string) {
 	e.mu.Lock()
 	found := e.seen.found
 	e.mu.Unlock()
-	for _, text := range []string{e.inPods(), nodefence.Overruled(found)} {
+	for _, text := range []string{e.inPods(), nodefence.Overruled(found), nodefence.BegunTwice(found)} {
 		if text != "" {
 			notes = append(notes, text)
 		}

@@ -43,6 +43,21 @@ func TestFailedCleanupIsNotEmpty(t *testing.T) {
 	}
 }
 
+// A pool says which nodes Slurm drained because of a job that it began twice, and how they come back.
+func TestBegunTwice(t *testing.T) {
+	dup := site.Node{Name: "gpu7", State: "idle+drain", Reason: "Duplicate jobid", Drained: true}
+	other, open, fenced := dup, dup, dup
+	other.Reason, open.Drained, fenced.Extra = "Kill task failed", false, withMark("", engine.NodeFence{Epoch: 5})
+	if got := BegunTwice([]site.Node{other, open, fenced}); got != "" {
+		t.Errorf("%q", got)
+	}
+	second := dup
+	second.Name = "gpu8"
+	if got := BegunTwice([]site.Node{other, dup, second}); !strings.Contains(got, "scontrol update nodename=gpu[7-8] state=resume") {
+		t.Errorf("%q", got)
+	}
+}
+
 // oneNode is a cluster of one node with no job.
 type oneNode struct {
 	site.Site

@@ -226,8 +226,11 @@ func (f *Fencer) Empty(ctx context.Context, node string) (c engine.NodeContents,
 // left, though Slurm has the job as ended; in lower case.
 var failedCleanups = []string{
 	"kill task failed", "job step not running", "job not running", // slurmstepd gave up on processes it cannot kill
-	"prolog error", "epilog error", "prolog/epilog failure", "batch job complete failure", "duplicate jobid",
+	"prolog error", "epilog error", "prolog/epilog failure", "batch job complete failure", duplicateJob,
 }
+
+// duplicateJob is the reason of a node on which slurmctld began a job again that still had its number there.
+const duplicateJob = "duplicate jobid"
 
 // leftBehind says that what has drained a node leaves open whether anything of an ended job is there; empty: it does
 // not.
@@ -271,6 +274,24 @@ func Overruled(found []site.Node) string {
 	}
 	return fmt.Sprintf("%s were undrained by hand while fenced: Slurm may start work on machines that are another pool's; "+
 		"scontrol update nodename=%s state=drain reason=fenced closes them again", hostlist.Compress(names), hostlist.Compress(names))
+}
+
+// BegunTwice says which nodes slurmctld drained itself because it had lost that a job ran there and began it again;
+// empty: none. Only an administrator brings them back, and until then nothing that Slurm has for them begins. A node
+// with our mark is left to the hand-over, which says what it waits for.
+func BegunTwice(found []site.Node) string {
+	var names []string
+	for i := range found {
+		n := &found[i]
+		if m := Read(n); m.Epoch == 0 && n.Drained && strings.HasPrefix(strings.ToLower(strings.TrimSpace(n.Reason)), duplicateJob) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Slurm drained %s itself (Duplicate jobid: it began a job again that it had lost): jobs placed there do not begin, "+
+		"and what ran there may stay uncertain; scontrol update nodename=%s state=resume brings them back", hostlist.Compress(names), hostlist.Compress(names))
 }
 
 // See keeps what a list of nodes says of marks.
