@@ -223,31 +223,57 @@ func (k *fleetStorm) present() string {
 	return fmt.Sprintf("live (%v):\n%s\nSlurm:\n%s%s", err, strings.Join(live, "\n"), jobs, nodes)
 }
 
-// administrate is what docs/explanation asks of Slurm's administrators: a node that slurmctld drained
-// because it began a job number again that still runs there is brought back by nobody else. On one that is
-// fenced, what may be left is looked for first, and the drain stays.
+// administrate is what Slurm's administrators and users do beside a slurmctld that is killed, and what nobody does for
+// them: they bring back a node that it drained because it began a job again that still ran there, and cancel a job of
+// theirs whose end it lost, which it calls running until the node registers anew, minutes later.
 func (k *fleetStorm) administrate(calm <-chan struct{}) {
+	since := map[string]time.Time{} // running jobs of which nothing lives
 	for {
 		out, _ := k.slurm.Try(k.t.Context(), "sinfo", "-h", "-N", "-o", "%N|%T|%E")
 		for line := range strings.Lines(out) {
 			f := strings.SplitN(strings.TrimSpace(line), "|", 3)
-			if len(f) < 3 || !strings.HasPrefix(f[1], "drain") || f[2] != "Duplicate jobid" {
+			if len(f) == 3 && strings.HasPrefix(f[1], "drain") && f[2] == "Duplicate jobid" {
+				k.bringBack(f[0], f[1] == "drained")
+			}
+		}
+		out, err := k.slurm.Try(k.t.Context(), "squeue", "-h", "-t", "R", "-o", "%A|%j")
+		still := map[string]time.Time{}
+		for line := range strings.Lines(out) {
+			id, name, _ := strings.Cut(strings.TrimSpace(line), "|")
+			if name != "cox-probe" && (!strings.HasPrefix(name, "native-") || len(holders(k.dir, "life."+name+".")) > 0) {
 				continue
 			}
-			shown, err := k.slurm.Try(k.t.Context(), "scontrol", "-o", "show", "node", f[0])
-			switch fenced := strings.Contains(shown, "coxswain"); {
-			case err != nil:
-			case !fenced:
-				_, _ = k.slurm.Try(k.t.Context(), "scontrol", "update", "nodename="+f[0], "state=resume")
-			case f[1] == "drained" && len(holders(k.dir, "on."+f[0]+".slurm.")) == 0:
-				_, _ = k.slurm.Try(k.t.Context(), "scontrol", "update", "nodename="+f[0], "state=drain", "reason=checked")
+			if still[id] = since[id]; still[id].IsZero() {
+				still[id] = time.Now()
 			}
+			if time.Since(still[id]) > 10*time.Second {
+				_, _ = k.slurm.Try(k.t.Context(), "scancel", id)
+			}
+		}
+		if err == nil {
+			since = still
 		}
 		select {
 		case <-calm:
 			return
 		case <-time.After(2 * time.Second): // how often somebody looks
 		}
+	}
+}
+
+// bringBack deals with a node that slurmctld drained (Duplicate jobid). On one that is fenced, what may be left is
+// looked for first, and the drain stays.
+func (k *fleetStorm) bringBack(node string, drained bool) {
+	shown, err := k.slurm.Try(k.t.Context(), "scontrol", "-o", "show", "node", node)
+	change := []string{"update", "nodename=" + node, "state=resume"}
+	if strings.Contains(shown, "coxswain") {
+		change = []string{"update", "nodename=" + node, "state=drain", "reason=checked"}
+		if !drained || len(holders(k.dir, "on."+node+".slurm.")) > 0 {
+			return
+		}
+	}
+	if err == nil {
+		_, _ = k.slurm.Try(k.t.Context(), "scontrol", change...)
 	}
 }
 
