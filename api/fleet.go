@@ -42,7 +42,14 @@ type Node struct {
 
 // Machines is the answer to a list of machines.
 type Machines struct {
-	Machines []Machine `json:"machines"`
+	Machines []Machine        `json:"machines"`
+	Warnings []MachineWarning `json:"warnings,omitempty" doc:"rules of hand-over that have no effect, since the pools have changed after they were set"`
+}
+
+// MachineWarning is something of machines that is not as somebody meant it, and what mends it.
+type MachineWarning struct {
+	Text string `json:"text"`
+	Do   string `json:"do,omitempty" doc:"what mends it"`
 }
 
 // Machine is a machine, which pool owns it, and what pools call it. A hand-over under way has to and step.
@@ -60,6 +67,7 @@ type Machine struct {
 	By       string        `json:"by,omitempty" doc:"who asked for it"`
 	Reason   string        `json:"reason,omitempty"`
 	At       time.Time     `json:"at,omitzero" doc:"of the last change"`
+	Closed   bool          `json:"closed,omitempty" doc:"Coxswain keeps its fence on the nodes of other pools there"`
 	Nodes    []MachineNode `json:"nodes"`
 	Open     []string      `json:"open,omitempty" doc:"pools whose engines could start work there now, whoever asks them; with more than one, cox doctor says how to close the others"`
 }

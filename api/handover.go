@@ -13,6 +13,30 @@ type MachineMove struct {
 	Deadline int64    `json:"deadline,omitempty" minimum:"0" doc:"seconds after which a hand-over is walked back that the new pool has not been admitted by; 0: a day"`
 	Reason   string   `json:"reason,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty" doc:"only say which machines, and why these"`
+	Force    bool     `json:"force,omitempty" doc:"take machines at once and without a proof that their pool reports no node on any more: the caller has seen that nothing of that pool runs there; it needs nodes"`
+}
+
+// MachineFence has the nodes closed, or opened again, that other pools than the owner have on machines: before their
+// first hand-over.
+type MachineFence struct {
+	Nodes  []string `json:"nodes" doc:"names or host lists of machines, or of nodes on them (POOL/NODE where several pools have the name)"`
+	Remove bool     `json:"remove,omitempty" doc:"open the nodes again"`
+	Reason string   `json:"reason,omitempty" doc:"for people; needed unless remove"`
+}
+
+// FencedMachines says what becomes of each machine. Some may be refused while others are closed.
+type FencedMachines struct {
+	Machines []FencedMachine `json:"machines"`
+}
+
+// FencedMachine is a machine on which the nodes of other pools are closed or opened, or why they are not.
+type FencedMachine struct {
+	Machine string   `json:"machine"`
+	Owner   string   `json:"owner,omitempty"`
+	Nodes   []string `json:"nodes" doc:"of other pools: POOL/NODE"`
+	Epoch   uint64   `json:"epoch,omitempty" doc:"of the fence"`
+	Already bool     `json:"already,omitempty" doc:"it was asked for before, and nothing changed"`
+	Error   *Error   `json:"error,omitempty" doc:"why nothing is closed or opened"`
 }
 
 // MachineAbort walks hand-overs back.

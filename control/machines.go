@@ -58,7 +58,9 @@ func (l *loop) checkMove(next *fleet.MachineOwner, by job.Actor) error {
 		return err
 	}
 	switch {
-	case !next.Moving() && !now.Moving():
+	case !next.Moving() && next.Step == "" && next.Pool != now.Pool:
+		return l.checkTaken(next, now)
+	case !next.Moving() && !now.Moving() && (next.Pool != now.Pool || next.Last != now.Last || next.Fenced == now.Fenced && next.Open == now.Open):
 		return fault.New(fault.Conflict, "machine %s changes its pool by a hand-over only", next.Machine)
 	case next.Step == fleet.StepAsked && next.Epoch != now.Epoch && l.pools.IsGone(next.Next):
 		return l.pools.NoSuchPool(next.Next)
@@ -67,6 +69,28 @@ func (l *loop) checkMove(next *fleet.MachineOwner, by job.Actor) error {
 			if pool != next.Pool {
 				return fault.New(fault.Conflict, "machine %s: work of pool %s holds it still", next.Machine, pool)
 			}
+		}
+	}
+	return nil
+}
+
+// checkTaken checks a record by which another pool has a machine without a proof: its pool has to have answered and to
+// report no node there, and the ledger to hold no work there but of the pool that gets it.
+func (l *loop) checkTaken(next, now *fleet.MachineOwner) error {
+	on := func(pool string) bool {
+		return slices.ContainsFunc(l.state.OnMachines.On(next.Machine), func(k fleet.NodeKey) bool { return k.Pool == pool && l.realNode(k) != nil })
+	}
+	switch {
+	case next.Last != now.Pool || !next.Fenced:
+		return fault.New(fault.Conflict, "machine %s changes its pool by a hand-over only", next.Machine)
+	case on(now.Pool):
+		return fault.New(fault.Conflict, "pool %s, which owns machine %s, reports a node there", now.Pool, next.Machine).Advise("hand the machine over, without --force")
+	case !on(next.Pool):
+		return fault.New(fault.Conflict, "pool %s reports no node on machine %s", next.Pool, next.Machine)
+	}
+	for pool := range l.poolsWithWork(next.Machine)[next.Machine] {
+		if pool != next.Pool {
+			return fault.New(fault.Conflict, "machine %s: work of pool %s holds it still", next.Machine, pool)
 		}
 	}
 	return nil

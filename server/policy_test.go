@@ -187,3 +187,46 @@ func TestRulesOfHandover(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfHandoverLater: a pool that is delegated since the rules of hand-over were set is named in the list of
+// machines and by the check of the pool.
+//
+// Seen to fail without either.
+func TestRulesOfHandoverLater(t *testing.T) {
+	p := servertest.NewPlane()
+	p.PoolViews = []pools.View{{Pool: fleet.Pool{Name: "slurm"}}, {Pool: fleet.Pool{Name: "kube"}}}
+	admin := start(t, p, nil).Admin(t)
+	if _, err := admin.SetPolicy(t.Context(), &api.SetPolicy{Text: "handover: {pools: [{name: slurm}, {name: kube}]}\n", File: "q.yaml"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := func() (warnings []api.MachineWarning, findings []string) {
+		t.Helper()
+		all, err := admin.Machines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := admin.CheckPool(t.Context(), "slurm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range done.Findings {
+			if f.What == "hand-over" {
+				findings = append(findings, f.State+": "+f.Text)
+			}
+		}
+		return all.Warnings, findings
+	}
+	if w, f := seen(); len(w)+len(f) != 0 {
+		t.Errorf("%+v, %q", w, f)
+	}
+	p.Mu.Lock()
+	p.PoolViews[0].Delegated = true
+	p.Mu.Unlock()
+	w, f := seen()
+	if len(w) != 1 || !strings.Contains(w[0].Text, "handover.pools[0].name: the own scheduler of pool slurm chooses the nodes") || w[0].Do == "" {
+		t.Errorf("machines: %+v", w)
+	}
+	if len(f) != 1 || !strings.HasPrefix(f[0], "warning: handover: of the policy in force names the pool, without effect") {
+		t.Errorf("pool check: %q", f)
+	}
+}

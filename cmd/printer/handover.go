@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -114,6 +115,7 @@ type Danger struct {
 	Pool     string   `json:"pool" doc:"whose engine could start work there too"`
 	Engine   string   `json:"engine"`
 	Nodes    []string `json:"nodes" doc:"what that pool calls them"`
+	Closing  bool     `json:"closing,omitempty" doc:"Coxswain is told to keep them closed, and the engine does not do it"`
 	Do       string   `json:"do" doc:"what closes them"`
 }
 
@@ -121,7 +123,11 @@ type Danger struct {
 // machine still.
 func Dangers(list []api.Machine) []Danger {
 	out := []Danger{}
-	at := map[[2]string]int{}
+	type kind struct {
+		owner, pool string
+		closing     bool
+	}
+	at := map[kind]int{}
 	for i := range list {
 		m := &list[i]
 		for j := range m.Nodes {
@@ -129,11 +135,12 @@ func Dangers(list []api.Machine) []Danger {
 			if m.Epoch == 0 || !slices.Contains(m.Open, n.Pool) || mayBeOpen(m, n.Pool) {
 				continue
 			}
-			k, known := at[[2]string{m.Pool, n.Pool}]
+			is := kind{m.Pool, n.Pool, m.Closed}
+			k, known := at[is]
 			if !known {
 				k = len(out)
-				at[[2]string{m.Pool, n.Pool}] = k
-				out = append(out, Danger{Owner: m.Pool, Pool: n.Pool, Engine: n.Engine})
+				at[is] = k
+				out = append(out, Danger{Owner: m.Pool, Pool: n.Pool, Engine: n.Engine, Closing: m.Closed})
 			}
 			out[k].Machines, out[k].Nodes = append(out[k].Machines, m.Name), append(out[k].Nodes, n.Node)
 		}
@@ -151,15 +158,126 @@ func mayBeOpen(m *api.Machine, pool string) bool {
 	return pool == m.Pool && !fenced
 }
 
-// closeNodes is how an administrator closes nodes in an engine.
+// closeNodes is how an administrator closes nodes: by our fence, or, where the engine does not set that, there.
 func closeNodes(d *Danger) string {
+	if !d.Closing {
+		return fmt.Sprintf("cox node fence %s --reason %q", quoteHosts(d.Machines), "pool "+d.Owner+" has it")
+	}
 	switch d.Engine {
 	case "slurm":
-		return fmt.Sprintf("scontrol update nodename=%s state=drain reason=%q", hostlist.Compress(d.Nodes), "pool "+d.Owner+" has the machine")
+		return fmt.Sprintf("cox pool check %s says which right is missing; until then: scontrol update nodename=%s state=drain reason=%q", d.Pool, hostlist.Compress(d.Nodes), "pool "+d.Owner+" has the machine")
 	case "kube":
-		return "kubectl cordon " + strings.Join(d.Nodes, " ")
+		return fmt.Sprintf("cox pool check %s says which right is missing; until then: kubectl cordon %s", d.Pool, strings.Join(d.Nodes, " "))
 	}
-	return "close " + hostlist.Compress(d.Nodes) + " in the engine of pool " + d.Pool
+	return fmt.Sprintf("cox pool check %s says what its engine lacks", d.Pool)
+}
+
+// quoteHosts is a host list as a shell takes it.
+func quoteHosts(names []string) string {
+	list := hostlist.Compress(names)
+	if strings.ContainsAny(list, "[]") {
+		return "'" + list + "'"
+	}
+	return list
+}
+
+// Stuck is a machine that a hand-over has given to a pool that cannot use it.
+type Stuck struct {
+	Machine string `json:"machine"`
+	Pool    string `json:"pool" doc:"that owns it by now"`
+	Why     string `json:"why"`
+	Do      string `json:"do" doc:"what mends it"`
+}
+
+// stuckMachines finds machines that have been admitted to a pool that does not report them any more, or in which they
+// were not ready by the deadline of the hand-over. Nothing walks them back.
+func stuckMachines(list []api.Machine, now time.Time) []Stuck {
+	out := []Stuck{}
+	for i := range list {
+		m := &list[i]
+		reports := func(pool string) bool {
+			return slices.ContainsFunc(m.Nodes, func(n api.MachineNode) bool { return n.Pool == pool })
+		}
+		admitted, back := m.To != "" && m.To == m.Pool, fmt.Sprintf("cox node move %s --to %s", m.Name, m.Last)
+		switch {
+		case m.Last == "" || !reports(m.Last) && !admitted:
+		case !reports(m.Pool):
+			out = append(out, Stuck{
+				Machine: m.Name, Pool: m.Pool, Why: fmt.Sprintf("it belongs to pool %s, which reports no node there", m.Pool),
+				Do: fmt.Sprintf("start the agent of pool %s there (cox pool list shows whether its engine answers), or give the machine back, if you have seen that nothing of that pool runs there: %s --force", m.Pool, back),
+			})
+		case admitted && !m.Deadline.IsZero() && now.After(m.Deadline):
+			out = append(out, Stuck{
+				Machine: m.Name, Pool: m.Pool, Do: "mend that, or move the machine back: " + back,
+				Why: fmt.Sprintf("it has come to pool %s, and was not ready by the deadline %s: it waits for %s", m.Pool, m.Deadline.UTC().Format(time.RFC3339), m.Waits),
+			})
+		}
+	}
+	return out
+}
+
+// Diagnosis is what is wrong with machines and their hand-overs.
+type Diagnosis struct {
+	Dangers  []Danger             `json:"dangers"`
+	Stuck    []Stuck              `json:"stuck"`
+	Warnings []api.MachineWarning `json:"warnings"`
+}
+
+// Diagnose finds what is wrong.
+func Diagnose(all *api.Machines, now time.Time) Diagnosis {
+	return Diagnosis{Dangers: Dangers(all.Machines), Stuck: stuckMachines(all.Machines, now), Warnings: append([]api.MachineWarning{}, all.Warnings...)}
+}
+
+// IsWell reports whether nothing is.
+func (d *Diagnosis) IsWell() bool { return len(d.Dangers)+len(d.Stuck)+len(d.Warnings) == 0 }
+
+// Text says what is wrong, and below each thing what mends it.
+func (d *Diagnosis) Text() string {
+	var b strings.Builder
+	b.WriteString(DangerText(d.Dangers))
+	for _, s := range d.Stuck {
+		fmt.Fprintf(&b, "%s: %s\n  %s\n", s.Machine, s.Why, s.Do)
+	}
+	for _, w := range d.Warnings {
+		fmt.Fprintf(&b, "%s\n", w.Text)
+		if w.Do != "" {
+			fmt.Fprintf(&b, "  %s\n", w.Do)
+		}
+	}
+	return b.String()
+}
+
+// Fenced says what becomes of machines whose other nodes are closed, or opened.
+func Fenced(list []api.FencedMachine, removed bool) string {
+	var b strings.Builder
+	asked := false
+	for i := range list {
+		v := &list[i]
+		nodes := strings.Join(v.Nodes, ", ")
+		switch {
+		case v.Error != nil:
+			fmt.Fprintf(&b, "%s: refused: %s", v.Machine, v.Error.Error())
+			if v.Error.Remedy != "" {
+				fmt.Fprintf(&b, " (%s)", v.Error.Remedy)
+			}
+			b.WriteString("\n")
+			continue
+		case v.Already && removed:
+			fmt.Fprintf(&b, "%s: %s was open before, or is being opened\n", v.Machine, nodes)
+			continue
+		case v.Already:
+			fmt.Fprintf(&b, "%s: %s was closed before, or is being closed\n", v.Machine, nodes)
+		case removed:
+			fmt.Fprintf(&b, "%s: %s is being opened; two engines can start work there then\n", v.Machine, nodes)
+		default:
+			fmt.Fprintf(&b, "%s: %s is being closed; pool %s has the machine\n", v.Machine, nodes, v.Owner)
+		}
+		asked = true
+	}
+	if asked {
+		b.WriteString("cox machines shows the marks, as soon as the engines have answered\n")
+	}
+	return b.String()
 }
 
 // DangerText says what is wrong, and what closes it.

@@ -40,7 +40,7 @@ func TestDangers(t *testing.T) {
 	}
 	list := []api.Machine{{Name: "m1", Pool: "s", Epoch: 1, Open: both, Nodes: nodes}, {Name: "m2", Pool: "s", Epoch: 1, Open: both, Nodes: nodes}}
 	list[1].Nodes = []api.MachineNode{{Pool: "k", Engine: "kube", Node: "w2", State: "up"}}
-	if got, want := printer.DangerText(printer.Dangers(list)), "m[1-2]: pool s owns the machine, and the engine of pool k could start work there too: no mark stands on w[1-2]\n  kubectl cordon w1 w2\n"; got != want {
+	if got, want := printer.DangerText(printer.Dangers(list)), "m[1-2]: pool s owns the machine, and the engine of pool k could start work there too: no mark stands on w[1-2]\n  cox node fence 'm[1-2]' --reason \"pool s has it\"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -51,6 +51,9 @@ func (rd *Reader) MarkedMachines() []MarkedMachine {
 		}
 		for _, k := range on {
 			n, engine := rd.reportedNode(k)
+			if n.Name == "" {
+				continue // it is reported no more
+			}
 			marks := NodeMarks{Node: n, Engine: engine}
 			if _, d, ok := s.DrainOf(k); ok {
 				marks.Drained = &d

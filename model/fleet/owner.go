@@ -43,8 +43,13 @@ type MachineOwner struct {
 	// Requeue says that what runs in the old pool and may be requeued is, instead of waited for.
 	Requeue bool `json:"requeue,omitempty"`
 	// Fenced says that our fence is kept on the nodes that other pools have on the machine. Every hand-over
-	// sets it when it admits the new pool.
-	Fenced bool      `json:"fenced,omitempty"`
+	// sets it when it admits the new pool, and an administrator may. Open says that an administrator has taken
+	// that back: fences of this epoch and before are removed there.
+	Fenced bool `json:"fenced,omitempty"`
+	Open   bool `json:"open,omitempty"`
+	// Nodes are the nodes that the old pool had on the machine when it was drained, as a host list: each of them is
+	// fenced and proved empty, also one that the pool does not report any more.
+	Nodes  string    `json:"nodes,omitempty"`
 	By     string    `json:"by,omitempty"`     // who asked
 	Reason string    `json:"reason,omitempty"` // why
 	At     time.Time `json:"at,omitzero"`      // of the last change
@@ -87,6 +92,8 @@ func (o *MachineOwner) Check() error {
 		return o.refuse(fault.Invalid, "step %s of no hand-over", o.Step)
 	case o.Moving() && o.Step.Reached(StepAdmit) != (o.Next == o.Pool):
 		return o.refuse(fault.Invalid, "at step %s it is pool %s's, on its way to pool %s", o.Step, o.Pool, o.Next)
+	case o.Fenced && o.Open:
+		return o.refuse(fault.Invalid, "its other nodes are both closed and opened")
 	case o.Back && o.Step.Reached(StepAdmit):
 		return o.refuse(fault.Invalid, "it cannot be walked back after step %s", StepAdmit)
 	}
@@ -98,13 +105,13 @@ func (o *MachineOwner) Check() error {
 // StepRelease and the old pool. Only a record without a hand-over is followed by StepAsked, or by
 // a record that names the owner anew: another pool, because the one before is gone, or the same with an epoch
 // after a fence that nobody knew of. The epoch is one more then, without a hand-over at least one. A
-// hand-over that has reached StepAdmit, too, is followed by one to another pool: nothing else takes the
-// machine back.
+// hand-over that has reached StepAdmit, too, is followed by one to another pool, or by a record that gives the
+// machine to another pool without one (TakenBy): nothing else takes the machine back.
 func (o *MachineOwner) CheckNext(next *MachineOwner) error {
 	if err := next.Check(); err != nil {
 		return err
 	}
-	again := o.Moving() && o.Step.Reached(StepAdmit) && next.Step == StepAsked
+	again := o.Moving() && o.Step.Reached(StepAdmit) && (next.Step == StepAsked || next.Step == "" && next.Pool != o.Pool)
 	if !o.Moving() || again {
 		switch {
 		case next.Epoch <= o.Epoch, next.Moving() && next.Epoch != o.Epoch+1:
@@ -169,6 +176,26 @@ func (o *MachineOwner) String() string {
 		return "from pool " + o.Last + " to pool " + o.Pool + ", step " + string(o.Step)
 	}
 	return "from pool " + o.Pool + " to pool " + o.Next + ", step " + string(o.Step)
+}
+
+// WithMarks is the record by which an administrator has our fence kept on nodes of other pools, or removed there.
+func (o *MachineOwner) WithMarks(fenced bool, by, reason string) MachineOwner {
+	next := *o
+	next.Epoch, next.Fenced, next.Open, next.By, next.Reason = o.Epoch+1, fenced, !fenced, by, reason
+	next.Evidence = "nodes of other pools are opened, as " + by + " asked"
+	if fenced {
+		next.Evidence = "nodes of other pools are closed, as " + by + " asked"
+	}
+	return next
+}
+
+// TakenBy is the record by which another pool has the machine without a proof, since the pool before reports no node
+// there and an administrator says that nothing of it runs there.
+func (o *MachineOwner) TakenBy(pool, by, reason string) MachineOwner {
+	return MachineOwner{
+		Machine: o.Machine, Pool: pool, Last: o.Pool, Epoch: o.Epoch + 1, Fenced: true, By: by, Reason: reason,
+		Evidence: "taken without a proof, as " + by + " asked: pool " + o.Pool + " reports no node on the machine",
+	}
 }
 
 // After is the record by which another pool has the machine, because the one before is gone. Nothing of that may be

@@ -125,8 +125,7 @@ func (s *service) handoverProblems(ctx context.Context, rules *account.Policy) (
 		names = append(names, p.Name)
 		if i := slices.IndexFunc(rules.Handover.Pools, func(h account.HandoverPool) bool { return h.Name == p.Name }); i >= 0 && p.Delegated {
 			out = append(out, account.Problem{
-				Path: fmt.Sprintf("handover.pools[%d].name", i), Message: fmt.Sprintf("the own scheduler of pool %s chooses the nodes of its jobs, so nobody here knows what a machine of it is needed for", p.Name),
-				Remedy: "leave the pool out and move its machines by hand (cox node move), or let Coxswain choose the nodes: cox pool add --placed",
+				Path: fmt.Sprintf("handover.pools[%d].name", i), Message: delegatedProblem(p.Name), Remedy: delegatedRemedy,
 			})
 		}
 	}
@@ -156,6 +155,13 @@ func (s *service) handoverProblems(ctx context.Context, rules *account.Policy) (
 	}
 	return append(out, rules.HandoverProblems(names, machines, total)...), nil
 }
+
+// delegatedProblem says why no rules of hand-over can speak of a pool.
+func delegatedProblem(pool string) string {
+	return fmt.Sprintf("the own scheduler of pool %s chooses the nodes of its jobs, so nobody here knows what a machine of it is needed for", pool)
+}
+
+const delegatedRemedy = "leave the pool out and move its machines by hand (cox node move), or let Coxswain choose the nodes: cox pool add --placed"
 
 // absentPartitions finds rules of partitions that neither the server nor a pool has. As long as a pool
 // has not said which it has, they are only warned of.

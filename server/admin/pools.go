@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,7 +52,8 @@ func (s *service) registerPools() {
 		if err != nil {
 			return nil, err
 		}
-		return s.poolDone(in.Name, s.enginesByPool()[in.Name], found), nil
+		out := s.poolDone(in.Name, s.enginesByPool()[in.Name], found)
+		return out, s.addRuleFindings(c.Ctx(), out, s.isDelegated(in.Name))
 	})
 	addRoute(s, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/pools/{name}", Verb: auth.SetPools, ID: "removePool", Tag: "nodes",
@@ -197,6 +199,9 @@ func (c *call) addPool() (*api.PoolDone, error) {
 		return nil, err
 	}
 	out := c.s.poolDone(spec.Name, spec.Engine, found)
+	if err := c.s.addRuleFindings(c.Ctx(), out, found.Info.Abilities.Delegated); err != nil {
+		return nil, err
+	}
 	if req.Check {
 		return out, nil
 	}
@@ -216,6 +221,27 @@ func (s *service) poolDone(name, kind string, found *pools.Check) *api.PoolDone 
 		out.Findings = append(out.Findings, api.Finding{What: f.What, State: string(f.State), Text: f.Text, Mend: f.Mend})
 	}
 	return out
+}
+
+// isDelegated reports whether a pool's own scheduler chooses the nodes.
+func (s *service) isDelegated(pool string) bool {
+	return slices.ContainsFunc(s.cfg.Plane.Pools(), func(p pools.View) bool { return p.Name == pool && p.Delegated })
+}
+
+// addRuleFindings adds to the findings of a pool that the rules of hand-over in force name it in vain.
+func (s *service) addRuleFindings(ctx context.Context, out *api.PoolDone, delegated bool) error {
+	if !delegated {
+		return nil
+	}
+	p, err := s.cfg.Plane.Policy(ctx, 0)
+	if err != nil || p.Rules == nil || p.Rules.Handover.Pool(out.Name) == nil {
+		return err
+	}
+	out.Findings = append(out.Findings, api.Finding{
+		What: "hand-over", State: string(engine.Warning), Mend: delegatedRemedy,
+		Text: "handover: of the policy in force names the pool, without effect: " + delegatedProblem(out.Name),
+	})
+	return nil
 }
 
 // lackError says that a pool lacks something without which it is not added.

@@ -19,6 +19,7 @@ import (
 type Controller interface {
 	Move(ctx context.Context, by job.Actor, r controller.Request) ([]controller.Moved, error)
 	Abort(ctx context.Context, by job.Actor, names []string) ([]controller.Moved, error)
+	Fence(ctx context.Context, by job.Actor, r controller.FenceRequest) ([]controller.Closed, error)
 }
 
 // defaultDeadline is how long a hand-over may take until it is admitted, where nobody says.
@@ -54,6 +55,20 @@ func Register(t *transport.Server, c Controller) {
 		}
 		return answerMoved(c.Abort(call.Ctx(), call.ID.Actor(), body.Machines))
 	})
+	transport.AddRoute(t, transport.Route{
+		Method: http.MethodPost, Path: "/v1/machines/fence", Verb: auth.HandOver, ID: "fenceMachines", Tag: "nodes", Body: transport.TypeOf[api.MachineFence](),
+		Example: &api.MachineFence{Nodes: []string{"gpu[1-4]"}, Reason: "Slurm has them"},
+		Summary: "Close nodes of other pools on machines", About: "Before the first hand-over of a machine: the engines of pools that do not own it start nothing there any more. remove opens them again. The answer comes when it is durable that it is asked for; the engines are called after that, until they have done it.",
+	}, func(call *transport.Call, _ *transport.Nothing) (*api.FencedMachines, error) {
+		body, err := transport.DecodeBody[api.MachineFence](call)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			return nil, refuseHandovers()
+		}
+		return answerFenced(c.Fence(call.Ctx(), call.ID.Actor(), controller.FenceRequest{Nodes: body.Nodes, Remove: body.Remove, Reason: body.Reason}))
+	})
 }
 
 func refuseHandovers() error {
@@ -63,12 +78,35 @@ func refuseHandovers() error {
 func requestOf(m *api.MachineMove) controller.Request {
 	r := controller.Request{
 		Nodes: m.Nodes, Count: m.Count, Rack: m.Rack, From: m.From, To: m.To, Requeue: m.Now,
-		Deadline: time.Duration(m.Deadline) * time.Second, Reason: m.Reason, DryRun: m.DryRun,
+		Deadline: time.Duration(m.Deadline) * time.Second, Reason: m.Reason, DryRun: m.DryRun, Force: m.Force,
 	}
 	if m.Deadline == 0 {
 		r.Deadline = defaultDeadline
 	}
 	return r
+}
+
+// answerFenced shows what becomes of the nodes of other pools. The refusal of the only machine is the error.
+func answerFenced(list []controller.Closed, err error) (*api.FencedMachines, error) {
+	if err == nil && len(list) == 1 {
+		err = list[0].Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &api.FencedMachines{Machines: []api.FencedMachine{}}
+	for i := range list {
+		v := &list[i]
+		one := api.FencedMachine{Machine: v.Machine, Owner: v.Owner, Epoch: v.Epoch, Already: v.Already, Nodes: []string{}}
+		for _, k := range v.Nodes {
+			one.Nodes = append(one.Nodes, k.Pool+"/"+k.Name)
+		}
+		if v.Err != nil {
+			one.Error = api.ErrorOf(v.Err)
+		}
+		out.Machines = append(out.Machines, one)
+	}
+	return out, nil
 }
 
 // answerMoved shows what becomes of machines. The refusal of the only one is the error.

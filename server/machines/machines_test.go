@@ -117,3 +117,39 @@ func TestMoveOverTheAPI(t *testing.T) {
 	}
 	s.until(t, "m1", func(o *fleet.MachineOwner) bool { return o.Pool == "b" && !o.Moving() })
 }
+
+// TestFenceOverTheAPI closes the other pool's nodes over HTTP and opens them again; machines show it.
+func TestFenceOverTheAPI(t *testing.T) {
+	s := newSite(t)
+	ctx := t.Context()
+	if _, err := s.FenceMachines(ctx, &api.MachineFence{Nodes: []string{"m1"}}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("without a reason: %v", err)
+	}
+	if _, err := s.FenceMachines(ctx, &api.MachineFence{Nodes: []string{"a1"}, Reason: "x"}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("the owner's node: %v", err)
+	}
+	out, err := s.FenceMachines(ctx, &api.MachineFence{Nodes: []string{"b1", "a2"}, Reason: "a has it"})
+	if err != nil || len(out.Machines) != 2 || out.Machines[0].Machine != "m1" || out.Machines[0].Nodes[0] != "b/b1" || out.Machines[0].Epoch == 0 || out.Machines[1].Error == nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	closed := func(want bool) {
+		t.Helper()
+		for {
+			all, err := s.Machines(ctx)
+			if err != nil || all.Machines[0].Closed != want {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			if n := all.Machines[0].Nodes[1]; n.Pool == "b" && (n.Fence != 0) == want {
+				return
+			}
+			if err := s.control.LookAt(ctx, "b"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	closed(true)
+	if out, err = s.FenceMachines(ctx, &api.MachineFence{Nodes: []string{"m1"}, Remove: true}); err != nil || out.Machines[0].Already {
+		t.Errorf("%+v, %v", out, err)
+	}
+	closed(false)
+}

@@ -130,6 +130,7 @@ var probes = map[string]probe{
 	"POST /v1/node-checks":                       body(`{"nodes":["v1"]}`),
 	"POST /v1/machines/move":                     body(`{"nodes":["v1"],"to":"b"}`),
 	"POST /v1/machines/abort":                    body(`{"machines":["v1"]}`),
+	"POST /v1/machines/fence":                    body(`{"nodes":["v1"],"reason":"x"}`),
 	"POST /v1/pools":                             body(`{"name":"b","engine":"fake"}`),
 	"POST /v1/pools as a check":                  body(`{"name":"b","engine":"fake","check":true}`),
 	"POST /v1/tokens":                            body(`{}`),

@@ -26,7 +26,10 @@ type Request struct {
 	Requeue  bool          // what runs there and may be requeued is, at once
 	Deadline time.Duration // from now on; a hand-over that has not admitted To by then is walked back. 0: none
 	Reason   string
-	DryRun   bool // choose and check; nothing moves
+	// Force takes machines without a proof that their pool reports no node on any more: who asks says that nothing of
+	// that pool runs there. It needs names.
+	Force  bool
+	DryRun bool // choose and check; nothing moves
 }
 
 // Moved is what becomes of a machine.
@@ -60,6 +63,8 @@ func (r *Request) check(pools []string) error {
 		return fault.New(fault.Invalid, "deadline: %s is in the past", r.Deadline)
 	case len(r.Nodes) > 0 && (r.Count > 0 || r.Rack != ""):
 		return fault.New(fault.Invalid, "names of nodes, and a count or a rack").Advise("name the nodes, or let them be chosen: --count N, --rack R")
+	case r.Force && len(r.Nodes) == 0:
+		return fault.New(fault.Invalid, "force: machines that are taken without a proof have to be named")
 	case len(r.Nodes) == 0 && r.Count == 0 && r.Rack == "":
 		return fault.New(fault.Invalid, "no node is named").Advise("name nodes, or: --count N, --rack R")
 	}
@@ -256,8 +261,15 @@ func (m *Machine) checkMove(r *Request) error {
 		return fault.New(fault.Conflict, "machine %s has come to pool %s already, and is being checked", o.Machine, o.Pool).Advise("cox machines shows what it waits for")
 	case o.Pool == r.To:
 		return fault.New(fault.Conflict, "machine %s is pool %s's already", o.Machine, o.Pool)
-	case len(m.nodesIn(o.Pool)) == 0:
-		return fault.New(fault.Unavailable, "pool %s, which owns machine %s, does not report it", o.Pool, o.Machine).Advise("cox pool list shows whether its engine answers")
+	case r.Force && len(m.nodesIn(o.Pool)) > 0:
+		return fault.New(fault.Conflict, "pool %s, which owns machine %s, reports node %s there, so it can prove that nothing runs", o.Pool, o.Machine, m.nodesIn(o.Pool)[0].Name).
+			Advise("move it without --force")
+	case len(m.nodesIn(o.Pool)) == 0 && slices.Contains(m.Unheard, o.Pool):
+		return fault.New(fault.Unavailable, "pool %s, which owns machine %s, has not said yet which nodes it has", o.Pool, o.Machine).
+			Advise("cox pool list shows whether its engine answers; if that cluster is gone: cox pool remove %s --force", o.Pool)
+	case len(m.nodesIn(o.Pool)) == 0 && !r.Force:
+		return fault.New(fault.Unavailable, "pool %s, which owns machine %s, does not report it", o.Pool, o.Machine).
+			Advise("start its agent there; cox pool list shows whether its engine answers. If you have seen that nothing of pool %s runs there: cox node move %s --to %s --force", o.Pool, o.Machine, r.To)
 	case len(m.nodesIn(r.To)) == 0:
 		return fault.New(fault.Invalid, "pool %s does not report machine %s", r.To, o.Machine).Advise("start its agent there, a slurmd or a kubelet; cox nodes --pool %s lists its nodes", r.To)
 	}

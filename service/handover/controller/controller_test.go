@@ -497,3 +497,103 @@ func TestWaitsWithTimes(t *testing.T) {
 		}
 	})
 }
+
+// TestFence: before the first hand-over an administrator closes the node of the pool that does not own a machine, over
+// a restart of the server, and opens it again. It is refused where it would say nothing or too much.
+//
+// Seen to fail without the record, and with a fence that is removed after a hand-over.
+func TestFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		fenced := func(node string) bool { _, is := s.worlds[node[:1]].FenceOf(node); return is }
+		fence := func(remove bool, names ...string) ([]controller.Closed, error) {
+			out, err := s.Fence(t.Context(), root, controller.FenceRequest{Nodes: names, Remove: remove, Reason: "slurm has it"})
+			if err == nil {
+				err = out[0].Err
+			}
+			return out, err
+		}
+		for name, kind := range map[string]fault.Kind{"a1": fault.Invalid, "m7": fault.NotFound} {
+			if _, err := fence(false, name); fault.KindOf(err) != kind {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := s.Fence(t.Context(), root, controller.FenceRequest{Nodes: []string{"m1"}}); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("without a reason: %v", err)
+		}
+		out, err := fence(false, "b/b1", "m1")
+		if err != nil || len(out) != 1 || out[0].Machine != "m1" || out[0].Owner != "a" || len(out[0].Nodes) != 1 || out[0].Nodes[0].Name != "b1" || out[0].Already {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		s.until("it is closed", func() bool { return fenced("b1") })
+		s.stop()
+		s.start()
+		s.until("the server is there again", func() bool { return s.owner("m1").Fenced })
+		if again, err := fence(false, "m1"); err != nil || !again[0].Already || again[0].Epoch != out[0].Epoch {
+			t.Errorf("%+v, %v", again, err)
+		}
+		first := s.submit("a", onNode("a1"))
+		s.until("the owner's job runs", func() bool { return s.state(first) == job.Completed })
+		if !fenced("b1") || fenced("a1") || fenced("b2") {
+			t.Errorf("b1 is closed: %v, a1: %v, b2: %v", fenced("b1"), fenced("a1"), fenced("b2"))
+		}
+		if _, err := fence(true, "m1"); err != nil {
+			t.Error(err)
+		}
+		s.until("it is open", func() bool { return !fenced("b1") })
+		if again, err := fence(true, "m1"); err != nil || !again[0].Already {
+			t.Errorf("%+v, %v", again, err)
+		}
+		s.move(controller.Request{Nodes: []string{"m1"}, To: "b"})
+		if _, err := fence(false, "m1"); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("while it moves: %v", err)
+		}
+		s.until("it is handed over", func() bool { return s.owner("m1").Pool == "b" && !s.owner("m1").Moving() })
+		if _, err := fence(true, "m1"); fault.KindOf(err) != fault.Conflict || !fenced("a1") {
+			t.Errorf("after a hand-over: %v", err)
+		}
+		s.check()
+	})
+}
+
+// TestForce: a machine that was admitted to a pool which reports no node there any more comes back at once if an
+// administrator says that nothing of that pool runs there, and not otherwise.
+//
+// Seen to fail with: force where the pool reports the machine, or has not answered.
+func TestForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		s.checks = func(string) ([]fleet.CheckResult, error) {
+			return []fleet.CheckResult{{Check: "disk", Verdict: fleet.Failed, Text: "full"}}, nil
+		}
+		s.move(controller.Request{Nodes: []string{"m1"}, To: "b", Deadline: time.Minute})
+		s.until("it is admitted", func() bool { return strings.Contains(s.owner("m1").Waits, "to pass its checks") })
+		back := func(force bool) error {
+			out, err := s.Move(t.Context(), root, controller.Request{Nodes: []string{"m1"}, To: "a", Force: force})
+			if err == nil {
+				err = out[0].Err
+			}
+			return err
+		}
+		if err := back(true); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("pool b reports the machine: %v", err)
+		}
+		s.hide("b1")
+		s.until("it is reported no more", func() bool { return strings.Contains(s.owner("m1").Waits, "pool b to report a node on machine m1") })
+		if err := back(false); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Remedy(err), "cox node move m1 --to a --force") {
+			t.Errorf("without force: %v (%s)", err, fault.Remedy(err))
+		}
+		s.until("the remedy is named", func() bool { return strings.Contains(s.owner("m1").Waits, "cox node move m1 --to a --force") })
+		if err := back(true); err != nil {
+			t.Fatal(err)
+		}
+		if o := s.owner("m1"); o.Pool != "a" || o.Last != "b" || o.Moving() || !o.Fenced || !strings.Contains(o.Evidence, "without a proof, as root asked") {
+			t.Errorf("%+v", o)
+		}
+		first := s.submit("a", onNode("a1"))
+		s.until("the old pool's job runs", func() bool { return s.state(first) == job.Completed })
+		s.hide("")
+		s.until("the other pool's node is closed when it comes again", func() bool { _, is := s.worlds["b"].FenceOf("b1"); return is })
+		s.check()
+	})
+}

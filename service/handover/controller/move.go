@@ -36,14 +36,14 @@ func (c *Controller) Move(ctx context.Context, by job.Actor, r Request) ([]Moved
 	var writing sync.WaitGroup
 	for i := range out {
 		v := &out[i]
-		if _, fences := c.cfg.Plane.Engine(v.From).(engine.NodeFencer); v.Err == nil && !fences {
+		if _, fences := c.cfg.Plane.Engine(v.From).(engine.NodeFencer); v.Err == nil && !fences && !r.Force {
 			v.Err = fault.New(fault.Unsupported, "the engine of pool %s cannot fence nodes, so nothing keeps its work off machine %s", v.From, v.Machine)
 		}
 		if v.Err != nil || r.DryRun {
 			continue
 		}
 		next := ask(owners[v.Machine], by, &r)
-		if r.Deadline > 0 {
+		if r.Deadline > 0 && !r.Force {
 			next.Deadline = now.Add(r.Deadline)
 		}
 		writing.Go(func() { // the control plane writes them together
@@ -59,8 +59,11 @@ func (c *Controller) Move(ctx context.Context, by job.Actor, r Request) ([]Moved
 
 // ask is the first record of a hand-over.
 func ask(o fleet.MachineOwner, by job.Actor, r *Request) fleet.MachineOwner {
+	if r.Force {
+		return o.TakenBy(r.To, by.Name, r.Reason)
+	}
 	return fleet.MachineOwner{
-		Machine: o.Machine, Pool: o.Pool, Next: r.To, Step: fleet.StepAsked, Epoch: o.Epoch + 1, Requeue: r.Requeue, Fenced: o.Fenced,
+		Machine: o.Machine, Pool: o.Pool, Next: r.To, Step: fleet.StepAsked, Epoch: o.Epoch + 1, Requeue: r.Requeue, Fenced: o.Fenced, Open: o.Open,
 		By: by.Name, Reason: r.Reason,
 	}
 }

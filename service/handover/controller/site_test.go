@@ -40,7 +40,8 @@ type site struct {
 	writes int
 	// evidence of the last record of each machine and step
 	evidence map[string]string
-	killAt   int // the server dies at this write of the journal
+	hidden   string // a node that its engine does not report
+	killAt   int    // the server dies at this write of the journal
 	after    bool
 	dead     chan struct{}
 
@@ -158,7 +159,7 @@ func (s *site) start() {
 	for _, pool := range []string{"a", "b"} {
 		e := s.worlds[pool].Open()
 		engines = append(engines, e)
-		cfg.Pools = append(cfg.Pools, pools.Pool{Pool: fleet.Pool{Name: pool, Engine: "fake"}, Engine: e})
+		cfg.Pools = append(cfg.Pools, pools.Pool{Pool: fleet.Pool{Name: pool, Engine: "fake"}, Engine: &hiding{e, s}})
 	}
 	closeEngines := func() {
 		for _, e := range engines {
@@ -194,6 +195,27 @@ func (s *site) start() {
 		closeEngines()
 		s.stop = func() {}
 	}
+}
+
+// hiding is an engine that does not report a node of its own.
+type hiding struct {
+	*fake.Engine
+	s *site
+}
+
+// Nodes leaves out the hidden one.
+func (h *hiding) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	list, err := h.Engine.Nodes(ctx)
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	return slices.DeleteFunc(list, func(n fleet.Node) bool { return n.Name == h.s.hidden }), err
+}
+
+// hide has a node reported no more.
+func (s *site) hide(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hidden = node
 }
 
 // live waits a moment, and starts the next server if this one died.

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -29,6 +30,7 @@ import (
 const (
 	proofAge   = 30 * time.Second // a proof that is older admits nobody
 	checkAge   = 5 * time.Minute  // a check of a new node that is older ends no hand-over
+	unreported = 10 * time.Minute // an admitted machine that its pool has not reported for so long has a remedy
 	askAgain   = 5 * time.Second  // whether a node is empty, up or answers at last
 	longWait   = 30 * time.Second // the same, when it has waited for longer than ten of these
 	oftenMend  = 40 * time.Second // of our fence on a machine of which no hand-over is under way
@@ -197,11 +199,7 @@ func (p *plan) waitFor(next time.Time, format string, args ...any) {
 
 // askPause is how long nothing is asked again: longer when the step has waited for long.
 func (p *plan) askPause() time.Duration {
-	since := p.in.Since
-	if since.IsZero() {
-		since = p.o.At
-	}
-	if !since.IsZero() && p.in.Now.Sub(since) > 10*longWait {
+	if since := p.waitsSince(); !since.IsZero() && p.in.Now.Sub(since) > 10*longWait {
 		return longWait
 	}
 	return askAgain
@@ -217,13 +215,33 @@ func (p *plan) sideOf(pool string) *Side {
 	return nil
 }
 
-// needSide is a pool of the machine, or a wait until its engine has reported a node there.
+// needSide is a pool of the machine, or a wait until its engine has reported a node there: of the pool that has the
+// machine, each node that it had when it was drained.
 func (p *plan) needSide(pool string) *Side {
 	s := p.sideOf(pool)
 	if s == nil {
 		p.waitFor(p.in.Now.Add(p.askPause()), "pool %s to report a node on machine %s", pool, p.o.Machine)
+		return nil
+	}
+	if p.o.Nodes == "" || pool != p.o.Pool || p.o.Step.Reached(fleet.StepAdmit) {
+		return s
+	}
+	names, _ := hostlist.Expand(p.o.Nodes) // as it was written
+	for _, name := range names {
+		if !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == name }) {
+			p.waitFor(p.in.Now.Add(p.askPause()), "pool %s to report node %s on machine %s, which was there when the hand-over began: it is not taken for empty", pool, name, p.o.Machine)
+			return nil
+		}
 	}
 	return s
+}
+
+// waitsSince is since when the next step waits.
+func (p *plan) waitsSince() time.Time {
+	if !p.in.Since.IsZero() {
+		return p.in.Since
+	}
+	return p.o.At
 }
 
 // nextStep decides upon the step after the one that is done.
@@ -242,7 +260,7 @@ func (p *plan) nextStep() {
 			return
 		}
 		next := p.stepDone(fleet.StepRelease, "pool %s has the machine", p.o.Pool)
-		next.Next, next.Deadline, next.Requeue = "", time.Time{}, false
+		next.Next, next.Nodes, next.Deadline, next.Requeue = "", "", time.Time{}, false
 	default:
 		p.drainOld()
 	}
@@ -258,10 +276,10 @@ func (p *plan) drainOld() {
 	case !old.Fences:
 		p.waitFor(time.Time{}, "an engine of pool %s that can fence nodes: this one cannot", old.Pool)
 	case old.Delegated:
-		p.stepDone(fleet.StepDrain, "pool %s chooses nodes itself: only its fence keeps work off", old.Pool)
+		p.stepDone(fleet.StepDrain, "pool %s chooses nodes itself: only its fence keeps work off", old.Pool).Nodes = namesOf(old)
 	case p.waitForWork():
 	default:
-		p.stepDone(fleet.StepDrain, "nothing of ours was left in pool %s", old.Pool)
+		p.stepDone(fleet.StepDrain, "nothing of ours was left in pool %s", old.Pool).Nodes = namesOf(old)
 	}
 }
 
@@ -366,6 +384,15 @@ func (p *plan) fenceOld() {
 
 func (p *plan) closedReason() string {
 	return fmt.Sprintf("machine %s is handed over to pool %s", p.o.Machine, p.o.Next)
+}
+
+// namesOf is a host list of the nodes of a pool on the machine.
+func namesOf(s *Side) string {
+	var names []string
+	for i := range s.Nodes {
+		names = append(names, s.Nodes[i].Name)
+	}
+	return hostlist.Compress(names)
 }
 
 func nodesAre(s *Side) string {
@@ -473,7 +500,7 @@ func (p *plan) admitNew() {
 		return
 	}
 	next := p.stepDone(fleet.StepAdmit, "%s", proofOf(old))
-	next.Pool, next.Last, next.Fenced = p.o.Next, p.o.Pool, true
+	next.Pool, next.Last, next.Fenced, next.Open = p.o.Next, p.o.Pool, true, false
 }
 
 // othersProved reports whether the nodes of each pool but the new one are proved closed and empty. A proof that is
@@ -500,6 +527,9 @@ func (p *plan) checkNew() {
 	}
 	s := p.needSide(p.o.Pool)
 	if s == nil {
+		if since := p.waitsSince(); !since.IsZero() && p.in.Now.Sub(since) >= unreported && !slices.Contains(p.in.Unheard, p.o.Pool) {
+			p.out.Waits += fmt.Sprintf(", since %s: start its agent there, or give the machine back: cox node move %s --to %s --force", since.UTC().Format("2006-01-02 15:04 UTC"), p.o.Machine, p.o.Last)
+		}
 		return
 	}
 	for i := range s.Nodes {
@@ -593,7 +623,7 @@ func (p *plan) walkBack() {
 		}
 	}
 	next := p.stepDone(fleet.StepRelease, "walked back: %s", p.o.Evidence)
-	next.Next, next.Back, next.Deadline, next.Requeue = "", false, time.Time{}, false
+	next.Next, next.Nodes, next.Back, next.Deadline, next.Requeue = "", "", false, time.Time{}, false
 }
 
 // keepMarks keeps our fence off the owner's nodes, and on those of other pools where a hand-over or an
@@ -606,11 +636,11 @@ func (p *plan) keepMarks() bool {
 	for i := range p.in.Sides {
 		s := &p.in.Sides[i]
 		owns := s.Pool == p.o.Pool
-		if !s.Fences || !owns && !p.o.Fenced || owns && p.o.Moving() {
+		if !s.Fences || !owns && !p.o.Fenced && !p.o.Open || owns && p.o.Moving() {
 			continue
 		}
 		for k := range s.Nodes {
-			if p.keepMark(s, &s.Nodes[k], owns) {
+			if p.keepMark(s, &s.Nodes[k], owns || p.o.Open) {
 				return true
 			}
 		}
@@ -618,18 +648,24 @@ func (p *plan) keepMarks() bool {
 	return false
 }
 
-// keepMark mends our fence of a node, and reports whether its engine has to be called for that. What was called a
-// moment ago the pool may not have reported yet.
-func (p *plan) keepMark(s *Side, n *Node, owns bool) bool {
+// keepMark mends our fence of a node, which is to be open or not, and reports whether its engine has to be called for
+// that. What was called a moment ago the pool may not have reported yet.
+func (p *plan) keepMark(s *Side, n *Node, open bool) bool {
 	verb, reason := Unfence, ""
 	switch {
-	case n.State == "", n.Fence > p.o.Epoch, owns == (n.Fence == 0):
+	case n.State == "", n.Fence > p.o.Epoch, open == (n.Fence == 0):
 		return false
-	case !owns:
+	case !open:
 		verb, reason = Fence, fmt.Sprintf("machine %s is of pool %s", p.o.Machine, p.o.Pool)
+		if p.o.Last == "" && p.o.Reason != "" && !p.o.Moving() {
+			reason += ": " + p.o.Reason // an administrator's, of a machine that was never handed over
+		}
 	}
-	again := n.Tried.Add(oftenMend)
-	if n.Trouble == "" && n.Mark.Epoch == p.o.Epoch && n.Mark.Fenced == (verb == Fence) {
+	var again time.Time
+	switch {
+	case n.Trouble != "":
+		again = n.Tried.Add(oftenMend)
+	case n.Mark.Epoch == p.o.Epoch && n.Mark.Fenced == (verb == Fence):
 		again = n.Mark.At.Add(oftenMend)
 		if verb == Fence && !s.Reports {
 			again = n.Mark.At.Add(seldomMend)

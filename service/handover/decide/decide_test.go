@@ -167,6 +167,28 @@ func TestSteps(t *testing.T) {
 				in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1"}}
 			},
 		},
+		{
+			name: "one of two nodes is proved empty", step: fleet.StepFence, want: "empty a/a2 0",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Owner.Nodes = "a[1-2]"
+				in.Sides[0].Nodes = append(in.Sides[0].Nodes, decide.Node{Name: "a2", Mark: decide.Mark{Epoch: 7, Fenced: true, At: now}})
+			},
+		},
+		{
+			name: "one of two nodes is reported no more", step: fleet.StepFence, waits: "pool a to report node a2 on machine m, which was there when the hand-over began",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Owner.Nodes = "a[1-2]"
+			},
+		},
+		{
+			name: "one of two nodes is reported no more, and the machine is admitted", step: fleet.StepProve, waits: "pool a to report node a2 on machine m",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Owner.Nodes = "a[1-2]"
+			},
+		},
 		{name: "proved, by an earlier process", step: fleet.StepProve, want: "empty a/a1 0"},
 		{
 			name: "proved", step: fleet.StepProve, want: "admit b",
@@ -255,6 +277,20 @@ func TestSteps(t *testing.T) {
 		{
 			name: "admitted, and the old pool has the machine no more", step: fleet.StepAdmit, want: "unfence b/b1 7",
 			with: func(in *decide.Input) { in.Sides = in.Sides[1:] },
+		},
+		{
+			name: "admitted, and the new pool has the machine no more", step: fleet.StepAdmit, waits: "pool b to report a node on machine m",
+			with: func(in *decide.Input) { in.Sides = in.Sides[:1] },
+		},
+		{
+			name: "admitted, and the new pool has not had the machine for long", step: fleet.StepAdmit, waits: "since 2026-03-01 11:30 UTC: start its agent there, or give the machine back: cox node move m --to a --force",
+			with: func(in *decide.Input) { in.Sides, in.Since = in.Sides[:1], now.Add(-30*time.Minute) },
+		},
+		{
+			name: "admitted, and the new pool has told nothing for long", step: fleet.StepAdmit, waits: "pool b to report a node on machine m",
+			with: func(in *decide.Input) {
+				in.Sides, in.Since, in.Unheard = in.Sides[:1], now.Add(-30*time.Minute), []string{"b"}
+			},
 		},
 		{
 			name: "up, and nobody has looked at the old pool for long", step: fleet.StepAdmit, want: "empty a/a1 0",
@@ -442,6 +478,10 @@ func TestMarks(t *testing.T) {
 		{name: "the other was fenced a minute ago, and its engine never tells of fences", mute: true, with: func(_ *fleet.MachineOwner, _, b *decide.Node) {
 			b.Fence, b.Mark, b.Tried = 0, decide.Mark{Epoch: 7, Fenced: true, At: now.Add(-time.Minute)}, now.Add(-time.Minute)
 		}},
+		{name: "the other is fenced, and an administrator opens it", with: func(o *fleet.MachineOwner, _, _ *decide.Node) { o.Fenced, o.Open = false, true }, want: "unfence b/b1 7"},
+		{name: "the other is open, as an administrator wants it", with: func(o *fleet.MachineOwner, _, b *decide.Node) { o.Fenced, o.Open, b.Fence = false, true, 0 }},
+		{name: "the other has a fence of a later epoch, and an administrator opens it", with: func(o *fleet.MachineOwner, _, b *decide.Node) { o.Fenced, o.Open, b.Fence = false, true, 8 }},
+		{name: "the other has a fence that nobody here asked for", with: func(o *fleet.MachineOwner, _, _ *decide.Node) { o.Fenced = false }},
 		{name: "the other is not reported", with: func(_ *fleet.MachineOwner, _, b *decide.Node) { b.Fence, b.State = 0, "" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -455,6 +495,29 @@ func TestMarks(t *testing.T) {
 				t.Errorf("%q, waits %q until %s", got, out.Waits, out.Next)
 			}
 		})
+	}
+}
+
+// TestNodesAreKept: which nodes the old pool had is in the record when it is drained, until the hand-over ends; and a
+// fence that an administrator wants says why.
+//
+// Seen to fail without the nodes in the record of the drain.
+func TestNodesAreKept(t *testing.T) {
+	in := input(fleet.StepAsked)
+	in.Sides[0].Nodes = append(in.Sides[0].Nodes, decide.Node{Name: "a2"})
+	if r := decide.Decide(in).Record; r == nil || r.Step != fleet.StepDrain || r.Nodes != "a[1-2]" {
+		t.Errorf("%+v", r)
+	}
+	in = input(fleet.StepCheck)
+	in.Owner.Nodes = "a[1-2]"
+	if r := decide.Decide(in).Record; r == nil || r.Moving() || r.Nodes != "" {
+		t.Errorf("%+v", r)
+	}
+	in = input(fleet.StepRelease)
+	in.Owner = fleet.MachineOwner{Machine: "m", Pool: "a", Epoch: 1}
+	in.Owner = in.Owner.WithMarks(true, "ann", "inference by day")
+	if c := decide.Decide(in).Call; c == nil || c.Verb != decide.Fence || c.Mark.Reason != "machine m is of pool a: inference by day" {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -3,6 +3,7 @@ package nodes
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,9 +70,11 @@ func doctorCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find machines on which two engines could start work now",
+		Short: "Find machines that two engines could use, and hand-overs that are stuck",
 		Long: `Find machines on which the engine of a pool could start work that does not own
-them, and say how to close that. The exit code is 1 if there are any.`,
+them, machines that a hand-over has given to a pool that cannot use them, and
+rules of hand-over that have no effect. Each comes with the command that mends
+it. The exit code is 1 if there is anything.`,
 		Example: "  cox doctor\n  cox doctor -o json",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -79,22 +82,16 @@ them, and say how to close that. The exit code is 1 if there are any.`,
 			if err != nil {
 				return err
 			}
-			list := printer.Dangers(all.Machines)
-			n := 0
-			for i := range list {
-				n += len(list[i].Machines)
-			}
+			d := printer.Diagnose(all, time.Now())
 			switch {
 			case f.IsData():
-				err = a.WriteData(f, struct {
-					Dangers []printer.Danger `json:"dangers"`
-				}{list})
-			case n == 0:
+				err = a.WriteData(f, d)
+			case d.IsWell():
 				_, err = fmt.Fprintf(a.Out, "%s: on none of them could two engines start work\n", printer.Count(len(all.Machines), "machine"))
 			default:
-				_, err = fmt.Fprint(a.Out, printer.DangerText(list))
+				_, err = fmt.Fprint(a.Out, d.Text())
 			}
-			if n > 0 {
+			if !d.IsWell() {
 				a.Code = 1
 			}
 			return err

@@ -76,6 +76,7 @@ all machines of a rack. --abort walks hand-overs back that are under way.`,
 	flags.StringVarP(&m.Reason, "reason", "r", "", "reason; cox machines shows it")
 	flags.BoolVar(&m.DryRun, "dry-run", false, "say which machines would move, and why these; nothing moves")
 	flags.BoolVarP(&m.wait, "wait", "W", false, "wait until the hand-overs have ended, and say each step")
+	flags.BoolVar(&m.Force, "force", false, "take machines without a proof that their pool reports no more: you have seen that nothing of it runs there")
 	flags.BoolVar(&m.abort, "abort", false, "walk back hand-overs that are under way")
 	a.CompleteFlag(cmd, "to", a.PoolNames)
 	a.CompleteFlag(cmd, "from", a.PoolNames)
@@ -86,7 +87,7 @@ all machines of a rack. --abort walks hand-overs back that are under way.`,
 // check refuses flags that say nothing, or too much.
 func (m *moveFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
-	case m.abort && (m.To != "" || m.From != "" || m.Count > 0 || m.Rack != "" || m.Now || m.DryRun || cmd.Flags().Changed("deadline")):
+	case m.abort && (m.To != "" || m.From != "" || m.Count > 0 || m.Rack != "" || m.Now || m.DryRun || m.Force || cmd.Flags().Changed("deadline")):
 		return fault.New(fault.Invalid, "--abort takes the names of machines and no other flag").Advise("cox node move --abort gpu7")
 	case m.wait && m.DryRun:
 		return fault.New(fault.Invalid, "--wait and --dry-run: nothing moves that could be waited for").Advise("leave out one of them")
@@ -98,6 +99,8 @@ func (m *moveFlags) check(cmd *cobra.Command, args []string) error {
 		return fault.New(fault.Invalid, "--to is required: the pool that gets the machines").Advise("cox pool list shows the pools")
 	case len(args) == 0 && m.Count == 0 && m.Rack == "":
 		return fault.New(fault.Invalid, "cox node move needs the names of nodes, --count or --rack").Advise("for example: cox node move gpu7 --to %s, or --count 4 (cox machines lists the machines)", m.To)
+	case m.Force && (len(args) == 0 || m.Count > 0 || m.Rack != "" || m.Now):
+		return fault.New(fault.Invalid, "--force takes the names of machines, and neither --count, --rack nor --now").Advise("for example: cox node move gpu7 --to %s --force", m.To)
 	case m.deadline < time.Second:
 		return fault.New(fault.Invalid, "--deadline %s: it counts from now on", m.deadline).Advise("for example: --deadline 1h")
 	}

@@ -20,10 +20,10 @@ import (
 func nodeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
-		Short:   "Show, check, drain, resume or move nodes",
+		Short:   "Show, check, drain, resume, fence or move nodes",
 		Example: "  cox node show v1\n  cox node check v1\n  cox node drain v1 --reason \"fan is noisy\"\n  cox node resume v1",
 	}
-	cmd.AddCommand(nodeShowCommand(a), nodeCheckCommand(a), nodeDrainCommand(a), nodeResumeCommand(a), nodeMoveCommand(a))
+	cmd.AddCommand(nodeShowCommand(a), nodeCheckCommand(a), nodeDrainCommand(a), nodeResumeCommand(a), nodeFenceCommand(a), nodeUnfenceCommand(a), nodeMoveCommand(a))
 	return cli.Group(cmd)
 }
 

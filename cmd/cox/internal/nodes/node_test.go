@@ -28,7 +28,7 @@ func TestNodeChanges(t *testing.T) {
 	f.Cox(t, "nodes", "-o", "name", "-t", "down").Check(t, 0, "v2\n", "")
 	f.Cox(t, "nodes", "v[1-3]").Check(t, 3, "", "~node v3 does not exist")
 	f.Cox(t, "nodes", "-p", "gpu", "-o", "name").Check(t, 0, "v1\n", "")
-	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: check, drain, move, resume or show\n")
+	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: check, drain, fence, move, resume, show or unfence\n")
 }
 
 // TestNodeMove: what cox node move sends, what it prints, and its exit codes.
@@ -78,4 +78,28 @@ func TestNodeMoveWaits(t *testing.T) {
 			"m1: belongs to pool b\nm2: waits for pod web-0 on a2\nm2: stays in pool a: walked back: aborted by root\n",
 		"~1 of 2 hand-overs were walked back")
 	f.Cox(t, "node", "move", "m1", "--to", "b", "--wait", "--dry-run").Check(t, 2, "", "~nothing moves that could be waited for")
+}
+
+// TestNodeFence: what cox node fence and unfence send and print, and their exit codes.
+func TestNodeFence(t *testing.T) {
+	f := newFake(t)
+	answer := api.FencedMachines{Machines: []api.FencedMachine{{Machine: "m1", Owner: "a", Nodes: []string{"b/b1"}, Epoch: 2}}}
+	f.Answer("POST /v1/machines/fence", func(*http.Request) (any, error) { return answer, nil })
+	f.Cox(t, "node", "fence", "m1").Check(t, 2, "", "~a reason is required: --reason")
+	f.Cox(t, "node", "fence", "--reason", "x").Check(t, 2, "", "~needs the names of nodes")
+	f.Cox(t, "node", "fence", "m1", "--reason", "a has it").Check(t, 0, "m1: b/b1 is being closed; pool a has the machine\ncox machines shows the marks, as soon as the engines have answered\n", "")
+	var got api.MachineFence
+	f.Last(t, &got)
+	if d := cmp.Diff(api.MachineFence{Nodes: []string{"m1"}, Reason: "a has it"}, got); d != "" {
+		t.Error(d)
+	}
+	f.Cox(t, "node", "unfence", "m1").Check(t, 0, "m1: b/b1 is being opened; two engines can start work there then\ncox machines shows the marks, as soon as the engines have answered\n", "")
+	got = api.MachineFence{}
+	f.Last(t, &got)
+	if d := cmp.Diff(api.MachineFence{Nodes: []string{"m1"}, Remove: true}, got); d != "" {
+		t.Error(d)
+	}
+	answer.Machines[0].Already = true
+	answer.Machines = append(answer.Machines, api.FencedMachine{Machine: "m2", Error: api.ErrorOf(fault.New(fault.Conflict, "machine m2 is handed over"))})
+	f.Cox(t, "node", "fence", "m[1-2]", "--reason", "x").Check(t, 4, "~m1: b/b1 was closed before, or is being closed\nm2: refused: machine m2 is handed over\n", "~1 of 2 machines were refused")
 }
