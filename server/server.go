@@ -171,6 +171,7 @@ func (out *Server) registerRoutes(cfg *Config) {
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
+		Recent:      out.jobs.RecentEvents,
 		IdleDevices: cfg.IdleDevices,
 	})
 	machines.Register(s, cfg.Handovers)

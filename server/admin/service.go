@@ -29,6 +29,7 @@ type Plane interface {
 	Tokens
 	Policies
 	Records
+	Forecast(context.Context) (query.Forecast, error)
 	Scan(query.Filter, func(*state.View) bool)
 	Job(context.Context, job.ID) (state.View, error)
 	LastEvent() uint64
@@ -94,6 +95,9 @@ type Config struct {
 	Machine func() *api.System
 	Engines []string // kinds of engine that pools can be added with
 
+	// Recent lists what changed last, newest first, as far as a caller may watch it. nil: nothing is told.
+	Recent func(c *transport.Call, most int) []api.Event
+
 	Health Health // nil: this server checks no nodes
 
 	IdleDevices func() map[string]int // devices that jobs hold and do not use, by pool; nil: nobody watches
@@ -115,6 +119,8 @@ type service struct {
 	host    string
 	pid     int
 	started time.Time
+	views   *nodeViews
+	stats   *keptStats
 }
 
 // Register adds the routes to a server.
@@ -122,6 +128,9 @@ func Register(t *transport.Server, cfg Config) {
 	s := &service{Server: t, cfg: cfg, pid: os.Getpid(), started: cfg.Now()}
 	s.host, _ = os.Hostname() // an unknown name is shown as none
 	s.registerNodes()
+	s.registerMachineRoom()
+	s.registerOverview()
+	s.registerPlan()
 	s.registerNodeChecks()
 	s.registerPools()
 	s.registerLicenses()

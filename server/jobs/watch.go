@@ -19,6 +19,7 @@ type watchInput struct {
 	LastID string   `header:"Last-Event-ID" doc:"outranks after"`
 	Jobs   []string `query:"jobs" doc:"only events of these jobs and arrays"`
 	User   string   `query:"user" doc:"only events of this user's jobs; name or number"`
+	Others float64  `query:"others" minimum:"0" maximum:"3600" doc:"seconds: events that jobs and user leave out are counted, and told at most so often by an event named others; 0: not at all"`
 }
 
 func (s *Service) registerWatch() {
@@ -27,6 +28,7 @@ func (s *Service) registerWatch() {
 		Summary: "Watch changes as they become durable",
 		About: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
 			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +
+			"With others, an event named others has seq and count: so many other events have happened. A session of the web console has at most 8 watches of one user. " +
 			"A comment or an id alone is a heartbeat. A reader that does not read is cut off.",
 	}, func(c *call, in *watchInput) error { return s.watchEvents(c, in) })
 }
@@ -41,19 +43,22 @@ type filter struct {
 }
 
 func (f *filter) matchesItem(it *item) bool {
-	if it.admin && !f.admin || f.mine != "" && it.Job != 0 && it.User != f.mine || f.user != "" && it.User != f.user {
+	if !f.maySeeItem(it) || f.user != "" && it.User != f.user {
 		return false
 	}
 	return f.jobs == nil || it.concernsAny(f.jobs)
 }
 
+// maySeeItem says whether the watcher may see an event.
+func (f *filter) maySeeItem(it *item) bool {
+	return !(it.admin && !f.admin || f.mine != "" && it.Job != 0 && it.User != f.mine)
+}
+
 func (s *Service) watchEvents(c *call, in *watchInput) error {
-	f := filter{user: in.User, admin: c.ID.Admin}
+	f := s.visibleTo(c.Call)
+	f.user = in.User
 	if n, err := strconv.ParseUint(in.User, 10, 32); err == nil {
 		f.user = s.cfg.Users.ByUID(uint32(n)).Name
-	}
-	if s.cfg.Policy.Private && !c.ID.Admin {
-		f.mine = c.ID.Name
 	}
 	ids, err := parseIDs(joinBrackets(in.Jobs))
 	if err != nil {
@@ -76,10 +81,10 @@ func (s *Service) watchEvents(c *call, in *watchInput) error {
 	if err != nil {
 		return err
 	}
-	defer s.watches.removeWatch(c.ID.UID, u)
+	defer s.watches.removeWatch(&c.ID, u)
 	s.Metrics.Watchers.Add(1)
 	defer s.Metrics.Watchers.Add(-1)
-	w := &eventWriter{c: c, user: u, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
+	w := &eventWriter{c: c, user: u, others: others{every: time.Duration(in.Others * float64(time.Second))}, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
 	if !w.beginStream() {
 		return nil
 	}
@@ -119,6 +124,8 @@ func (c *call) streamContext() (context.Context, context.CancelFunc) { return c.
 func (s *Service) followEvents(ctx context.Context, w *eventWriter, f *filter, after uint64) {
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
+	tick, stop := w.others.ticks()
+	defer stop()
 	for ctx.Err() == nil {
 		items, last, wake, ok := s.hub.next(after)
 		if !ok {
@@ -144,6 +151,11 @@ func (s *Service) followEvents(ctx context.Context, w *eventWriter, f *filter, a
 		}
 		select {
 		case <-wake:
+		case now := <-tick:
+			w.writeOthers(now)
+			if !w.flush() {
+				return
+			}
 		case <-beat.C:
 			w.writeHeartbeat(after)
 			if !w.flush() {
@@ -187,6 +199,8 @@ type eventWriter struct {
 	ctl   *http.ResponseController
 	stall time.Duration
 	buf   []byte
+
+	others others
 }
 
 // Bytes of a watcher's buffer: from sendSize on it is sent, and one of more than keepSize is not
@@ -216,10 +230,16 @@ func (w *eventWriter) add(text []byte) bool {
 // addItems sends the events that the filter lets through; false: the watcher has gone or does not read.
 func (w *eventWriter) addItems(f *filter, items []*item) bool {
 	for i := range items {
-		if f.matchesItem(items[i]) && !w.add(items[i].eventText()) {
-			return false
+		if f.matchesItem(items[i]) {
+			if !w.add(items[i].eventText()) {
+				return false
+			}
+		} else if w.others.every > 0 && f.maySeeItem(items[i]) {
+			w.others.count++
+			w.others.last = items[i].Seq
 		}
 	}
+	w.writeOthers(time.Now())
 	return w.flush()
 }
 

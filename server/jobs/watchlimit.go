@@ -11,6 +11,7 @@ import (
 // Bounds of watches.
 const (
 	maxUserWatches = 256 // of one user at once; root and the server's own user have as many as they like
+	maxBrowsers    = 8   // watches of one user's browsers at once, whoever he is: a browser needs one for all its pages
 	maxCatchUps    = 4   // watches of one user that read past events at the same time
 	manyEvents     = 256 // a watch that is further behind than this waits for a turn to read past events
 )
@@ -27,8 +28,9 @@ type watchLimit struct {
 
 // userWatches is one user's part of watchLimit.
 type userWatches struct {
-	turns chan struct{} // an element for each watch that reads past events
-	n     int
+	turns    chan struct{} // an element for each watch that reads past events
+	n        int
+	browsers int // of n
 }
 
 func newWatchLimit() *watchLimit {
@@ -48,15 +50,25 @@ func (l *watchLimit) addWatch(id *auth.Identity, bounded bool) (*userWatches, er
 		return nil, fault.New(fault.Unavailable, "user %s has %d watches open, and may have no more at once", id.Name, l.most).
 			Advise("end some; one watch follows all jobs, or several of them: cox watch 7 8 9, /v1/watch?jobs=7,8,9")
 	}
+	if id.Browser {
+		if u.browsers >= maxBrowsers {
+			return nil, fault.New(fault.Unavailable, "user %s has %d browsers that watch, and may have no more at once", id.Name, maxBrowsers).
+				Advise("close the web console in some of them")
+		}
+		u.browsers++
+	}
 	u.n++
 	return u, nil
 }
 
-func (l *watchLimit) removeWatch(uid uint32, u *userWatches) {
+func (l *watchLimit) removeWatch(id *auth.Identity, u *userWatches) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if id.Browser {
+		u.browsers--
+	}
 	if u.n--; u.n == 0 {
-		delete(l.of, uid)
+		delete(l.of, id.UID)
 	}
 }
 

@@ -434,6 +434,8 @@ func (p *Plane) Flight(context.Context) (*snapshot.File, error) {
 	return &snapshot.File{State: sched.New(sched.Config{}).Snapshot()}, nil
 }
 
+func (p *Plane) Forecast(context.Context) (query.Forecast, error) { return query.Forecast{}, nil }
+
 func (p *Plane) WhatIf(context.Context, *query.WhatIf) (*query.WhatIfDone, error) {
 	return &query.WhatIfDone{Now: time.Unix(1e9, 0)}, nil
 }
