@@ -121,7 +121,10 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 		v.State, v.By, v.Flags, v.Retried = job.Pending, job.ByEngine, job.Requeued, n
 		v.Again = l.cfg.Clock.Now().Add(e.Shared.Spec.Retries.Pause(n))
 	} else if v.State == job.Pending && r.Cause == engine.Unready {
-		v.Failed, v.Again = e.ExtraOrZero().Failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
+		v.Failed = e.ExtraOrZero().Failed
+		if r.Failure != engine.NodeFailure { // else it goes to other nodes at once
+			v.Again = l.cfg.Clock.Now().Add(unreadyPauses * l.cfg.Backoff)
+		}
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
 		v.Failed, v.Again = e.ExtraOrZero().Failed, l.backpressure.retryTime(e)
 		l.backpressure.addLimitedJob(e)

@@ -226,7 +226,7 @@ type NodeReport struct {
 	Stuck string `json:"stuck,omitempty"`
 
 	// Lost says that the attempt ended because this node or its supervisor was lost, or a device of
-	// it failed.
+	// it failed; or, with Unready, that it did not begin because a check of the node failed.
 	Lost bool `json:"lost,omitempty"`
 }
 

@@ -16,6 +16,9 @@ func FailureOf(r *engine.Report) engine.Failure {
 	case engine.NodeLost:
 		return engine.NodeFailure
 	case engine.LaunchFailed, engine.Unready:
+		if slices.ContainsFunc(r.Nodes, func(n engine.NodeReport) bool { return n.Lost }) {
+			return engine.NodeFailure // a check of it failed before the job began
+		}
 		return engine.EngineFailure
 	case engine.TimedOut, engine.OutOfMemory, engine.Refused:
 		return engine.JobFailure

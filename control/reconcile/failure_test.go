@@ -36,6 +36,7 @@ func TestFailureOf(t *testing.T) {
 		"device":          {engine.Report{Cause: engine.Exited, Exit: bad, Nodes: lost, DeviceError: "NVRM: Xid 79"}, engine.NodeFailure, []string{"a2"}},
 		"launch":          {engine.Report{Cause: engine.LaunchFailed, Exit: bad, Nodes: two}, engine.EngineFailure, nil},
 		"not ready":       {engine.Report{Cause: engine.Unready, Exit: bad}, engine.EngineFailure, nil},
+		"not fit":         {engine.Report{Cause: engine.Unready, Exit: bad, Nodes: lost}, engine.NodeFailure, []string{"a2"}},
 		"refused":         {engine.Report{Cause: engine.Refused, Exit: bad}, engine.JobFailure, nil},
 		"cancelled":       {engine.Report{Cause: engine.Stopped, Exit: job.ExitCode{Signal: 15}, Nodes: two[:1]}, engine.NoFailure, nil},
 		"preempted":       {engine.Report{Cause: engine.Preempted, Nodes: two[:1]}, engine.NoFailure, nil},

@@ -43,6 +43,8 @@ type gang struct {
 	gpus     map[string][]rusage.GPU // what they were used for, by node, once measured
 	measured bool
 
+	unchecked int // nodes of which it is not known yet whether they may get the work
+
 	deviceError string // as in engine.Report, once its output was looked at
 	searched    bool   // it was
 }
@@ -52,7 +54,7 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	bare.Script, bare.Env = nil, nil
 	g := &gang{
 		e: e, launch: &bare, inbox: make(chan func()), done: make(chan struct{}),
-		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout + pullLimit(l)),
+		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + e.cfg.FitWithin + l.Hooks.Timeout + pullLimit(l)),
 		limit: time.NewTimer(time.Hour),
 	}
 	g.limit.Stop()
@@ -68,6 +70,7 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 // runGang follows the attempt until it has ended or the engine is closed.
 func (g *gang) runGang() {
 	start := g.decided == ""
+	g.checkLaunch()
 	for _, p := range g.parts {
 		g.e.wg.Go(func() { p.followSupervisor(start) })
 	}
@@ -111,7 +114,9 @@ func (g *gang) advanceGang() {
 	if g.decided == "" {
 		if p := g.failedAttempt(); p != nil {
 			g.abandonLaunch(p.failureCause())
-		} else if g.allAttempts(func(p *nodeAttempt) bool { return p.state.Phase == engine.Ready }) {
+		} else if p := g.unfitAttempt(); p != nil {
+			g.abandonLaunch(engine.Unready, fmt.Sprintf("node %s is not fit for work: %s", p.node.Name, p.unfit))
+		} else if g.unchecked == 0 && g.allAttempts(func(p *nodeAttempt) bool { return p.state.Phase == engine.Ready }) {
 			g.openBarrier()
 		}
 	}
@@ -393,7 +398,7 @@ func (g *gang) currentReport() engine.Report {
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
 		ending = ending || phase >= engine.Ending || p.lost
-		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.failureText(), PID: p.at.Identity.PID, Lost: p.lost && r.Cause == engine.NodeLost}
+		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.failureText(), PID: p.at.Identity.PID, Lost: p.lost && r.Cause == engine.NodeLost || p.unfit != "" && r.Cause == engine.Unready}
 		if n.Stuck = p.state.Stuck; n.Stuck != "" {
 			r.Uncertain = true
 			r.Message = fmt.Sprintf("on %s SIGKILL does not end process %s: what it holds stays held until it ends, or the machine is restarted", n.Node, n.Stuck)

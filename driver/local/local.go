@@ -128,6 +128,12 @@ type Config struct {
 	// Checks look at nodes of the room (engine.NodeChecker); nil: there are none.
 	Checks *nodecheck.Checker
 
+	// Fit says why a node, or one of the devices of it that an attempt has, may not get work, just before the attempt
+	// begins there: the launch is given up then (engine.Unready). Empty: nothing is known against it. It is asked
+	// from goroutines of its own, and the barrier of the gang waits for it, up to FitWithin. nil: nobody is asked.
+	Fit       func(ctx context.Context, node string, devices []int) (why string)
+	FitWithin time.Duration
+
 	// Containers is what the site says of containers; the zero value takes the first runtime that
 	// the machine has.
 	Containers container.Settings

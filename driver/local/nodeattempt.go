@@ -24,11 +24,12 @@ type nodeAttempt struct {
 	node  fleet.Node
 	at    attempt.Slot // where it sits, as logged; no name: nowhere yet
 	state attempt.State
-	dead  bool // its supervisor is no more, and nothing else lives either
-	lost  bool // and it had not said so itself
-	fell  bool // it was lost before it was to end
-	deaf  bool // its supervisor does not answer
-	open  bool // its supervisor is dead, and what that left is not proved gone yet
+	dead  bool   // its supervisor is no more, and nothing else lives either
+	lost  bool   // and it had not said so itself
+	fell  bool   // it was lost before it was to end
+	deaf  bool   // its supervisor does not answer
+	unfit string // why the node may not get the work; empty: nothing is known against it
+	open  bool   // its supervisor is dead, and what that left is not proved gone yet
 	// ending is set when the supervisor was told to end.
 	ending bool
 	hold   attempt.Command // the last OpSuspend or OpResume that it was told; no Op: none yet

@@ -51,6 +51,45 @@ func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 
 var _ engine.NodeChecker = (*Engine)(nil)
 
+// checkLaunch asks whether the nodes of a gang may get its work, beside the start of its supervisors; its barrier
+// waits for the answer.
+func (g *gang) checkLaunch() {
+	if g.e.cfg.Fit == nil || g.decided != "" {
+		return
+	}
+	g.unchecked = len(g.parts)
+	for _, p := range g.parts {
+		g.e.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(g.e.ctx, g.e.cfg.FitWithin)
+			defer cancel()
+			why := g.e.cfg.Fit(ctx, p.node.Name, devicesOn(g.launch.Claims, p.node.Name))
+			p.onGang(func() { g.unchecked--; p.unfit = why })
+		})
+	}
+}
+
+// unfitAttempt is a part whose node may not get the work; nil: none is known.
+func (g *gang) unfitAttempt() *nodeAttempt {
+	for _, p := range g.parts {
+		if p.unfit != "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// devicesOn are the indexes of the devices that claims take of a node.
+func devicesOn(claims []fleet.Claim, node string) (out []int) {
+	for i := range claims {
+		for _, d := range claims[i].Devices {
+			if claims[i].Node == node && !slices.Contains(out, d.Index) {
+				out = append(out, d.Index)
+			}
+		}
+	}
+	return out
+}
+
 // CheckNode is engine.NodeChecker's.
 func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResult, error) {
 	at := slices.IndexFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Name == node })

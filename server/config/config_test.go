@@ -240,7 +240,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	for text, want := range map[string]string{"passes: 0": "passes: 0 is not between", "every: 5ms": "shorter than a second", "timeout: 0": "a check needs time"} {
+	for text, want := range map[string]string{"passes: 0": "passes: 0 is not between", "every: 5ms": "shorter than a second", "timeout: 0": "a check needs time", "before: 5ms": "is not between 1s and 10m", "before: 10s, checks: []": "there is no check that a job could wait for"} {
 		if _, err := Parse("cox.yaml", []byte("health: {"+text+"}\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

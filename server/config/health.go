@@ -10,6 +10,7 @@ import (
 type Health struct {
 	Every    Duration      `yaml:"every" doc:"between two checks of a node; 0: none at intervals"`
 	After    bool          `yaml:"after" doc:"check a node of this machine when its last job has ended, and after a job that did not end well; no job waits for it"`
+	Before   Duration      `yaml:"before" doc:"how long the start of a job waits at most for the checks of its nodes of this machine, which run just before it; 0: no job waits for a check. In Slurm, Prolog and HealthCheckProgram do this"`
 	Timeout  Duration      `yaml:"timeout" doc:"of each check; one that takes longer has failed"`
 	Failures int           `yaml:"failures" doc:"of a check in a row, until it fences"`
 	Passes   int           `yaml:"passes" doc:"of a check in a row, until what it fenced is used again; one is enough for cox node check"`
@@ -71,6 +72,12 @@ func (p *problems) checkHealth(h *Health) {
 	p.checkRange("passes", h.Passes, 1, 1000)
 	if h.Timeout <= 0 {
 		p.addProblem("timeout", "health.timeout: a check needs time, for example 30s")
+	}
+	if h.Before != 0 && (time.Duration(h.Before) < time.Second || time.Duration(h.Before) > 10*time.Minute) {
+		p.addProblem("before", "health.before: %s is not between 1s and 10m: write how long a job may wait for checks, or 0 for none", time.Duration(h.Before))
+	}
+	if h.Before != 0 && len(h.Checks) == 0 {
+		p.addProblem("before", "health.before: there is no check that a job could wait for: leave it out, or list health.checks")
 	}
 	if h.Every != 0 && time.Duration(h.Every) < time.Second {
 		p.addProblem("every", "health.every: %s is shorter than a second: write 1s at least, or 0 for no checks at intervals", time.Duration(h.Every))

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/nodecheck"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/service/nodehealth"
 )
@@ -47,6 +49,22 @@ func nodeChecks(cfg *config.Config) *nodecheck.Checker {
 		out.Checks = append(out.Checks, k)
 	}
 	return nodecheck.New(out)
+}
+
+// fitBefore is what asks just before a job begins on a node of this machine whether its checks have fenced that; nil: no job
+// waits for a check. ready is closed once monitor returns one: attempts of before a restart may ask earlier.
+func fitBefore(cfg *config.Config, ready <-chan struct{}, monitor func() *nodehealth.Monitor) func(context.Context, string, []int) string {
+	if cfg.Health.Before == 0 {
+		return nil
+	}
+	return func(ctx context.Context, node string, devices []int) string {
+		select {
+		case <-ready:
+			return monitor().FitNow(ctx, fleet.NodeKey{Pool: poolName, Name: node}, devices)
+		case <-ctx.Done():
+			return ""
+		}
+	}
 }
 
 // newMonitor has nodes checked: of this machine by its engine, of other pools as their engines tell.

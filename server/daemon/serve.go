@@ -211,7 +211,9 @@ func (s *server) open(ctx context.Context) error {
 	}
 	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
 	kept := secret.NewStore(filepath.Join(s.cfg.State.Dir, "secrets"))
+	monitored := make(chan struct{}) // s.nodes is there
 	e, err := local.New(local.Config{
+		Fit: fitBefore(s.cfg, monitored, func() *nodehealth.Monitor { return s.nodes }), FitWithin: time.Duration(s.cfg.Health.Before),
 		Uploads: uploads, UploadDir: s.cfg.Jobs.UploadDir, UploadRoom: int64(s.cfg.Jobs.UploadRoom),
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming, Network: s.room.network,
 		Cluster: s.cfg.Name, Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
@@ -264,6 +266,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.nodes = newMonitor(s.cfg, s.control, e, s.opt.Log.With("part", "health"))
+	close(monitored)
 	s.service = newServices(s.control, s.engine, s.nodes, kept, func(o job.Owner) bool { return s.http.IsAdmin(o.User, o.UID) }, &s.rules, s.opt.Log.With("part", "services"))
 	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
 		return err

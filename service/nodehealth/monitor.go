@@ -4,7 +4,8 @@
 //
 // A Monitor asks the engine of each pool what the checks of its nodes see (engine.NodeChecker): at
 // intervals, when the last job of a node has ended, after a job that did not end well, and on request. No
-// job waits for a check: what counts before a job is the last result. Decide says what follows: a check
+// job waits for these: what counts before a job is the last result. Where the site wants it, an engine asks just before
+// a job begins (FitNow). Decide says what follows: a check
 // that failed often enough in a row fences the node, or the one device that it names; after so many
 // passes in a row that fence is removed. Fences are in the journal (state.NodeHealth), results are in
 // memory alone.
@@ -412,6 +413,32 @@ func (m *Monitor) CheckNow(ctx context.Context, k fleet.NodeKey) ([]fleet.CheckR
 			return l.results, l.err
 		}
 	}
+}
+
+// FitNow says why a node, or one of some devices of it, should get no work that is about to start: which check has
+// fenced it. Its checks run now, unless they have begun within the last 5 s. Empty: none has, or they have not ended
+// when ctx ends.
+func (m *Monitor) FitNow(ctx context.Context, k fleet.NodeKey, devices []int) string {
+	m.mu.Lock()
+	w := m.watchedNode(k)
+	recent := w.under == nil && w.last.Failure == nil && !w.checked.IsZero() && m.cfg.Now().Sub(w.checked) < afterLeast
+	m.mu.Unlock()
+	if !recent {
+		l, _ := m.startLook(k, false)
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			m.cfg.Log.Warn("a job does not wait for the checks of its node any longer", "node", k)
+		}
+	}
+	h, _ := m.cfg.Plane.Health(k)
+	for i := range h.Fences {
+		f := &h.Fences[i]
+		if f.Device == nil || slices.Contains(devices, *f.Device) {
+			return leadText(f.Device) + f.String()
+		}
+	}
+	return ""
 }
 
 // Nodes lists the nodes that can be checked, by pool and name.

@@ -225,3 +225,41 @@ func TestCheckNow(t *testing.T) {
 		t.Errorf("one pass has removed the fence: %+v", h)
 	}
 }
+
+// TestFitNow: just before work begins, a fence of the node or of a device that the work has keeps it off, and no
+// other; results of a moment ago count, and a check that does not end holds nothing up.
+//
+// Seen to fail with: fences of all devices counted; a check for each job.
+func TestFitNow(t *testing.T) {
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}}, nil)
+	k := fleet.NodeKey{Pool: "p", Name: "n1"}
+	one := 1
+	s.say(func(node string) ([]fleet.CheckResult, error) {
+		if node == "n2" {
+			return disk(fleet.Failed), nil
+		}
+		return []fleet.CheckResult{{Check: "devices", Device: &one, Verdict: fleet.Failed, Text: "gone"}}, nil
+	})
+	if why := s.FitNow(t.Context(), k, []int{0}); why != "" {
+		t.Errorf("another device: %q", why)
+	}
+	if why := s.FitNow(t.Context(), k, []int{0, 1}); why != "device 1: check devices failed: gone" {
+		t.Errorf("that device: %q", why)
+	}
+	if why := s.FitNow(t.Context(), fleet.NodeKey{Pool: "p", Name: "n2"}, nil); why != "check disk failed: seen" {
+		t.Errorf("the node: %q", why)
+	}
+	s.mu.Lock()
+	if !slices.Equal(s.looks, []string{"n1", "n2"}) {
+		t.Errorf("looks: %v", s.looks)
+	}
+	s.mu.Unlock()
+	hangs, goOn := open(t, nodehealth.Config{}, nil), make(chan struct{})
+	hangs.say(func(string) ([]fleet.CheckResult, error) { <-goOn; return disk(fleet.Failed), nil })
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if why := hangs.FitNow(gone, k, nil); why != "" {
+		t.Errorf("a check that hangs: %q", why)
+	}
+	close(goOn)
+}
