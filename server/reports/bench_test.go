@@ -85,8 +85,8 @@ type stored struct {
 	reader *query.Reader
 }
 
-func (s *stored) History(ctx context.Context, q store.Query, f func(*state.View) bool) (uint64, error) {
-	return s.reader.History(ctx, q, f)
+func (s *stored) HistoryInBrief(ctx context.Context, q store.Query, f func(*state.View) bool) error {
+	return s.reader.HistoryInBrief(ctx, q, f)
 }
 
 // BenchmarkReport is the time of a report over a history of 100,000 jobs on disk.

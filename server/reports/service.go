@@ -23,7 +23,8 @@ import (
 // Plane is what reports need of a control plane; *control.Control is one.
 type Plane interface {
 	Scan(query.Filter, func(*state.View) bool)
-	History(context.Context, store.Query, func(*state.View) bool) (next uint64, err error)
+	// HistoryInBrief calls f with what reports need of the jobs of the store.
+	HistoryInBrief(ctx context.Context, q store.Query, f func(*state.View) bool) error
 	Shares(context.Context) (list []query.Standing, tres []string)
 	Policy(ctx context.Context, revision uint64) (state.Policy, error)
 	NodeViews(context.Context) ([]query.NodeView, error)
@@ -302,7 +303,7 @@ func (s *Service) readJobs(ctx context.Context, q *reading, kinds bool, f func(*
 		}
 		return ctx.Err() == nil
 	})
-	_, err := s.cfg.Plane.History(ctx, store.Query{Users: q.users, Accounts: q.accounts, From: q.from, To: q.to}, func(v *state.View) bool {
+	err := s.cfg.Plane.HistoryInBrief(ctx, store.Query{Users: q.users, Accounts: q.accounts, From: q.from, To: q.to}, func(v *state.View) bool {
 		if _, counted := slices.BinarySearch(inMemory, uint64(v.Job.ID)); !counted && q.matches(v) {
 			f(rec.recordOf(v))
 		}

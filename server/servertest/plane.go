@@ -414,6 +414,11 @@ func (p *Plane) History(_ context.Context, q store.Query, f func(*state.View) bo
 	return 0, nil
 }
 
+func (p *Plane) HistoryInBrief(ctx context.Context, q store.Query, f func(*state.View) bool) error {
+	_, err := p.History(ctx, q, f)
+	return err
+}
+
 func (p *Plane) Audit(_ context.Context, q store.RecordQuery, f func(store.Record) error) error {
 	p.Mu.RLock()
 	defer p.Mu.RUnlock()
