@@ -27,6 +27,7 @@ type Builder struct {
 	from, to, now int64
 	groups        map[group]*sums
 	total         sums
+	over          *timeline // nil: of kinds without one
 }
 
 // group is what rows are told apart by. Keys that the report is not by are empty.
@@ -37,7 +38,11 @@ type group struct {
 
 // NewBuilder begins a report.
 func NewBuilder(q Query) *Builder {
-	return &Builder{q: q, from: q.From.Unix(), to: q.To.Unix(), now: q.Now.Unix(), groups: map[group]*sums{}}
+	b := &Builder{q: q, from: q.From.Unix(), to: q.To.Unix(), now: q.Now.Unix(), groups: map[group]*sums{}}
+	if q.Kind == Usage || q.Kind == Efficiency || q.Kind == Cost {
+		b.over = newTimeline(b.from, b.to, q.Kind == Cost)
+	}
+	return b
 }
 
 // sizes are the classes of size, by devices and nodes asked for.
@@ -129,10 +134,14 @@ func (b *Builder) Add(r *Record) {
 		}
 		s.addAttempt(r, a, in)
 		b.total.addAttempt(r, a, in)
+		var c costs
 		if b.q.Kind == Cost {
-			c := costOf(&b.q.Prices, r.Pool, a, in)
+			c = costOf(&b.q.Prices, r.Pool, a, in)
 			s.addCost(c)
 			b.total.addCost(c)
+		}
+		if b.over != nil {
+			b.over.add(a, in, c.gpu+c.cpu+c.memory)
 		}
 	}
 }
@@ -224,6 +233,7 @@ func (b *Builder) Report() *Report {
 			s.fill(&r, out.Kind)
 			out.Rows = append(out.Rows, r)
 		}
+		b.addFree(out)
 		slices.SortFunc(out.Rows, func(x, y Row) int { return compareRows(out.Kind, &x, &y) })
 		out.Total = &Row{}
 		b.total.fill(out.Total, out.Kind)
@@ -233,8 +243,28 @@ func (b *Builder) Report() *Report {
 			out.Units[c.Name] = c.Unit
 		}
 	}
+	if b.over != nil {
+		out.OverTime = b.over.points()
+	}
 	out.Notes = b.notes(out)
 	return out
+}
+
+// addFree says of pools what of their devices no job held; pools in which no job ran get a row.
+func (b *Builder) addFree(r *Report) {
+	if r.Kind != Efficiency || b.q.Devices == nil || len(b.q.By) != 1 || b.q.By[0] != ByPool {
+		return
+	}
+	hours := float64(min(b.to, b.now)-b.from) / hour
+	for pool, n := range b.q.Devices {
+		i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Pool == pool })
+		if i < 0 {
+			i = len(r.Rows)
+			r.Rows = append(r.Rows, Row{Pool: pool})
+			new(sums).fill(&r.Rows[i], r.Kind)
+		}
+		r.Rows[i].GPUFree = known(max(float64(n)*hours-*r.Rows[i].GPUHeld, 0))
+	}
 }
 
 // row is the row of a group, without its numbers.
@@ -266,6 +296,9 @@ func (b *Builder) notes(r *Report) (out []string) {
 	}
 	if t := &b.total; (r.Kind == Usage || r.Kind == Efficiency) && t.gpuHeld > 0 && t.gpuMeasured < t.gpuHeld {
 		out = append(out, "Use of GPUs was measured for "+percentText(100*t.gpuMeasured/t.gpuHeld)+" of the GPU-hours allocated.")
+	}
+	if slices.ContainsFunc(r.Rows, func(x Row) bool { return x.GPUFree != nil }) {
+		out = append(out, "GPU-hours that no job held are of the devices that pools have now.")
 	}
 	if b.total.gpuUnpriced > 0 {
 		out = append(out, "No rate has a price for "+hoursText(b.total.gpuUnpriced)+" GPU-hours: add one to prices.rates of the site's rules.")

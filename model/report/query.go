@@ -77,8 +77,9 @@ type Query struct {
 	Now      time.Time // until when what runs has run
 	Scope    string    // whose jobs: ScopeAll, or ScopeOwn
 
-	Prices account.Prices // of Cost
-	Shares []Share        // of Fairness, in the order of the tree
+	Prices  account.Prices // of Cost
+	Shares  []Share        // of Fairness, in the order of the tree
+	Devices map[string]int // of Efficiency by pool alone: devices that each pool has now; nil: not known
 }
 
 // Whose jobs a report counts.

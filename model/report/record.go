@@ -67,6 +67,9 @@ type span struct {
 	held  float64 // seconds that it held its resources within the window
 	whole float64 // seconds that it held them in all, until now if it runs
 	part  float64 // held of whole; 1 for an attempt of no length within the window
+
+	start, end int64   // of the part of it that is within the window
+	rate       float64 // seconds that it held its resources in a second of that
 }
 
 // spanWithin is the part of an attempt in the window from (inclusive) to (exclusive). ok is false
@@ -77,13 +80,14 @@ func (a *Attempt) spanWithin(from, to, now int64) (s span, ok bool) {
 		return span{}, false
 	}
 	length := max(end-a.Started, 0)
-	inside := max(min(end, to)-max(a.Started, from), 0)
+	s.start, s.end = max(a.Started, from), min(end, to)
+	inside := max(s.end-s.start, 0)
 	if length == 0 {
 		return span{part: 1}, true
 	}
 	s.part = float64(inside) / float64(length)
 	s.whole = float64(max(length-a.Suspended, 0))
-	s.held = s.whole * s.part
+	s.held, s.rate = s.whole*s.part, s.whole/float64(length)
 	return s, true
 }
 

@@ -20,7 +20,23 @@ type Report struct {
 	Budgets  []Spent   `json:"budgets,omitempty" doc:"of cost: budgets of the accounts, with what was spent of them up to the end of the window"`
 	Notes    []string  `json:"notes,omitempty" doc:"what a reader has to know of these numbers, as sentences"`
 
+	OverTime *OverTime `json:"over_time,omitempty" doc:"of usage, efficiency and cost: the window in equal parts"`
+
 	Units map[string]string `json:"units" doc:"units of the fields of rows"`
+}
+
+// OverTime is what was held in parts of the window that follow each other.
+type OverTime struct {
+	Step   int64   `json:"step_seconds" doc:"length of a part"`
+	Points []Point `json:"points" doc:"one for each part, at most 62; parts begin at multiples of the step in UTC"`
+}
+
+// Point is a part of the window.
+type Point struct {
+	From     time.Time `json:"from" doc:"beginning of the part"`
+	GPUHours float64   `json:"gpu_hours_allocated"`
+	CPUHours float64   `json:"cpu_hours_allocated"`
+	Cost     *float64  `json:"cost,omitempty" doc:"of cost"`
 }
 
 // Row is a group of jobs. Hours are of the part of attempts that is within the window.
@@ -42,6 +58,7 @@ type Row struct {
 	GPUBusy     *float64 `json:"gpu_busy_percent,omitempty" doc:"used of measured"`
 	GPUIdle     *float64 `json:"gpu_hours_idle,omitempty" doc:"measured and not used"`
 	GPUOver     *float64 `json:"gpu_hours_overasked,omitempty" doc:"of ended attempts with a time limit: asked for and given back early"`
+	GPUFree     *float64 `json:"gpu_hours_free,omitempty" doc:"of efficiency by pool alone: of the devices that the pool has now, times the window, what no job held"`
 	GPULost     *float64 `json:"gpu_hours_lost,omitempty" doc:"allocated to attempts that came to nothing: FAILED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL, or begun anew"`
 
 	CPUAsked    *float64 `json:"cpu_hours_asked,omitempty" doc:"CPUs asked for × time limit; without a limit, what was held"`
@@ -73,11 +90,11 @@ type Row struct {
 	Decayed  *float64 `json:"decayed_use_percent,omitempty" doc:"its part of the usage that the fair share counts, which decays"`
 	Factor   *float64 `json:"fair_share_factor,omitempty" doc:"of a user: between 0 and 1; larger goes first"`
 
-	CostAll    *float64 `json:"cost,omitempty" doc:"in the currency"`
-	CostGPU    *float64 `json:"cost_gpu,omitempty"`
-	CostCPU    *float64 `json:"cost_cpu,omitempty"`
-	CostMemory *float64 `json:"cost_memory,omitempty"`
-	GPUFree    *float64 `json:"gpu_hours_unpriced,omitempty" doc:"GPU-hours for which no rate has a price"`
+	CostAll     *float64 `json:"cost,omitempty" doc:"in the currency"`
+	CostGPU     *float64 `json:"cost_gpu,omitempty"`
+	CostCPU     *float64 `json:"cost_cpu,omitempty"`
+	CostMemory  *float64 `json:"cost_memory,omitempty"`
+	GPUUnpriced *float64 `json:"gpu_hours_unpriced,omitempty" doc:"GPU-hours for which no rate has a price"`
 }
 
 // sums is what is added up of a group of jobs. Hours, but for jobs and GiB hours.
@@ -145,7 +162,7 @@ func (s *sums) fill(r *Row, kind Kind) {
 	case Fairness:
 		r.GPUHeld, r.CPUHeld = known(s.gpuHeld), known(s.cpuHeld)
 	case Cost:
-		r.GPUHeld, r.CPUHeld, r.GPUFree = known(s.gpuHeld), known(s.cpuHeld), known(s.gpuUnpriced)
+		r.GPUHeld, r.CPUHeld, r.GPUUnpriced = known(s.gpuHeld), known(s.cpuHeld), known(s.gpuUnpriced)
 		r.CostGPU, r.CostCPU, r.CostMemory = known(s.costGPU), known(s.costCPU), known(s.costMemory)
 		r.CostAll = known(s.costGPU + s.costCPU + s.costMemory)
 	}

@@ -98,6 +98,7 @@ var kindColumns = map[Kind][]Column{
 		{"gpu_hours_idle", "GPU-h idle", "GPU-hours", false, func(r *Row) any { return r.GPUIdle }},
 		{"gpu_hours_measured", "GPU-h measured", "GPU-hours", true, func(r *Row) any { return r.GPUMeasured }},
 		{"gpu_hours_overasked", "GPU-h overasked", "GPU-hours", false, func(r *Row) any { return r.GPUOver }},
+		{"gpu_hours_free", "GPU-h free", "GPU-hours", false, func(r *Row) any { return r.GPUFree }},
 		{"gpu_hours_lost", "GPU-h lost", "GPU-hours", false, func(r *Row) any { return r.GPULost }},
 		cpuHeld,
 		{"cpu_busy_percent", "CPU busy", unitPercent, false, func(r *Row) any { return r.CPUBusy }},
@@ -118,7 +119,7 @@ var kindColumns = map[Kind][]Column{
 		{"cost_cpu", "Of CPUs", unitMoney, false, func(r *Row) any { return r.CostCPU }},
 		{"cost_memory", "Of memory", unitMoney, false, func(r *Row) any { return r.CostMemory }},
 		gpuHeld, cpuHeld,
-		{"gpu_hours_unpriced", "GPU-h unpriced", "GPU-hours", false, func(r *Row) any { return r.GPUFree }},
+		{"gpu_hours_unpriced", "GPU-h unpriced", "GPU-hours", false, func(r *Row) any { return r.GPUUnpriced }},
 	},
 }
 
@@ -134,6 +135,9 @@ func columnsOf(r *Report) (out []Column) {
 		out = append(out, keyColumns[k])
 	}
 	for _, c := range kindColumns[r.Kind] {
+		if c.Name == "gpu_hours_free" && !slices.ContainsFunc(r.Rows, func(x Row) bool { return x.GPUFree != nil }) {
+			continue
+		}
 		if c.Unit == unitMoney && r.Currency != "" {
 			c.Unit = r.Currency
 		}

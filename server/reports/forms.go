@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/model/printable"
 	"github.com/coxswain-sched/coxswain/model/report"
@@ -142,7 +143,7 @@ func titleOf(r *report.Report) string {
 func windowOf(r *report.Report) string {
 	const form = "2006-01-02 15:04"
 	text := "From " + r.From.Format(form) + " to " + r.To.Format(form) + " UTC"
-	if r.Made.Before(r.To) {
+	if r.To.Sub(r.Made) > time.Second {
 		text += ", as of " + r.Made.Format(form)
 	}
 	return text

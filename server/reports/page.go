@@ -29,6 +29,9 @@ type page struct {
 // Bottom is where the lines of a plot's ticks end, above their labels.
 func (p *page) Bottom(labels float64) float64 { return labels - 14 }
 
+// Right is where the levels of a plot end.
+func (p *page) Right() float64 { return plotWidth - 20 }
+
 // writeHTML writes a page that is whole in itself.
 func writeHTML(r *report.Report) (string, []byte, error) {
 	p := &page{

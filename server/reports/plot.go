@@ -9,12 +9,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/report"
 )
 
-// plot is a chart of bars that lie, a row for each group.
+// plot is a chart of bars.
 type plot struct {
 	Title         string
 	Width, Height float64
 	Legend        []series
 	Ticks         []tick
+	Levels        []tick // lines that lie, with their labels at the left
 	Rows          []plotRow
 	Left          int // rows of the report that it leaves out
 }
@@ -154,6 +155,9 @@ func chartsOf(r *report.Report) []chart {
 
 // plotsOf draws a report.
 func plotsOf(r *report.Report) (out []plot) {
+	if p, ok := drawOverTime(r); ok {
+		out = append(out, p)
+	}
 	for _, c := range chartsOf(r) {
 		if p, ok := c.draw(r); ok {
 			out = append(out, p)
@@ -217,7 +221,7 @@ func (c *chart) draw(r *report.Report) (p plot, ok bool) {
 // evenTicks are round numbers from 0 up to a number, four to ten of them.
 func evenTicks(most float64) (out []tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most)))
-	for _, part := range []float64{0.2, 0.5, 1} {
+	for _, part := range []float64{0.2, 0.5, 1, 2} {
 		if most/(step*part) <= 6 {
 			step *= part
 			break

@@ -233,7 +233,7 @@ func TestFormsSayTheSame(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	_, text = r.Ask(t, "GET", "/v1/reports/usage?format=html", anna, "")
-	if !strings.Contains(text, "<td>vision</td><td class=\"number\">1</td>") || strings.Count(text, `<rect class="c1"`) != 2 || !strings.Contains(text, "prefers-color-scheme: dark") {
+	if !strings.Contains(text, "<td>vision</td><td class=\"number\">1</td>") || strings.Count(text, `<rect class="c1"`) != 3 || !strings.Contains(text, "prefers-color-scheme: dark") {
 		t.Errorf("%s", text)
 	}
 }

@@ -170,8 +170,14 @@ func (s *Service) queryOf(c *transport.Call, in *input) (*question, error) {
 		q.rules = &account.Policy{}
 	}
 	q.Prices = q.rules.Prices
-	if q.Kind == report.Fairness {
+	switch {
+	case q.Kind == report.Fairness:
 		q.Shares = s.sharesFor(c)
+	case q.Kind == report.Efficiency && !q.own && len(q.users)+len(q.accounts) == 0:
+		q.Devices = map[string]int{}
+		for _, p := range s.cfg.Plane.Pools() {
+			q.Devices[p.Name] = p.Devices
+		}
 	}
 	return q, nil
 }

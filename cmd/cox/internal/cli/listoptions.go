@@ -95,13 +95,16 @@ func plainData(v any) (out any, err error) {
 	return out, err
 }
 
-// rowsOf are the rows of a document: of a list its entries, of an object with one list of objects
-// those, otherwise the object alone. put replaces them.
+// rowsOf are the rows of a document: of a list its entries, of an object its rows, or with one list of
+// objects those, otherwise the object alone. put replaces them.
 func rowsOf(data *any) (rows []any, put func([]any)) {
 	switch v := (*data).(type) {
 	case []any:
 		return v, func(r []any) { *data = r }
 	case map[string]any:
+		if list, ok := v["rows"].([]any); ok {
+			return list, func(r []any) { v["rows"] = r }
+		}
 		var keys []string
 		for k, entry := range v {
 			if list, ok := entry.([]any); ok && (len(list) == 0 || isObject(list[0])) {
