@@ -15,6 +15,7 @@ const RoomPage = lazy(() => import("./pages/room/RoomPage"));
 const ServicesPage = lazy(() => import("./pages/services/ServicesPage"));
 const PoolsPage = lazy(() => import("./pages/pools/PoolsPage"));
 const PlanPage = lazy(() => import("./pages/plan/PlanPage"));
+const ReportsPage = lazy(() => import("./pages/reports/ReportsPage"));
 const SubmitPage = lazy(() => import("./pages/submit/SubmitPage"));
 const JobPage = lazy(() => import("./pages/job/JobPage"));
 
@@ -25,6 +26,7 @@ const pages: Record<string, ComponentType> = {
   [addresses.services]: ServicesPage,
   [addresses.pools]: PoolsPage,
   [addresses.plan]: PlanPage,
+  [addresses.reports]: ReportsPage,
   [addresses.submit]: SubmitPage,
 };
 

@@ -7,6 +7,7 @@ export const addresses = {
   services: "/services",
   pools: "/pools",
   plan: "/plan",
+  reports: "/reports",
   submit: "/submit",
   job: (name: string) => `/jobs/${encodeURIComponent(name)}`,
   log: (job: string, rank: string) => `/jobs/${encodeURIComponent(job)}?${new URLSearchParams(rank === "" ? { tab: "log" } : { tab: "log", rank })}`,

@@ -18,6 +18,7 @@ const pages: [label: string, to: string][] = [
   ["Services", addresses.services],
   ["Pools", addresses.pools],
   ["Plan", addresses.plan],
+  ["Reports", addresses.reports],
   ["Submit", addresses.submit],
 ];
 

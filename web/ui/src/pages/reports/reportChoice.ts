@@ -1,0 +1,16 @@
+export const kinds = ["usage", "waits", "fairness", "efficiency", "cost"] as const;
+export type Kind = (typeof kinds)[number];
+
+export const kindLabels: Record<Kind, string> = { usage: "Usage", waits: "Waits", fairness: "Fairness", efficiency: "Efficiency", cost: "Cost" };
+
+export const periods = [["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "1 year"]] as const;
+export type Period = (typeof periods)[number][0];
+
+export const groupings = ["account", "user", "qos", "pool", "service"] as const;
+export type Grouping = (typeof groupings)[number];
+
+/** The beginning of a period, to the minute, so that a report that was just made is not made again. */
+export function windowOf(period: Period): string {
+  const minute = Math.floor(Date.now() / 60_000) * 60_000;
+  return new Date(minute - Number.parseInt(period) * 86_400_000).toISOString();
+}
