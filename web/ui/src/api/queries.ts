@@ -71,6 +71,15 @@ export function useUsage(job: string, running: boolean) {
   });
 }
 
+export function useSeries(job: string, running: boolean) {
+  return useQuery({
+    queryKey: ["job", job, "series"],
+    queryFn: ({ signal }) => get("/v1/jobs/{job}/series", { path: { job }, signal }),
+    refetchInterval: running ? slow : false,
+    placeholderData: undefined,
+  });
+}
+
 export function useScript(job: string, enabled: boolean) {
   return useQuery({
     queryKey: ["job", job, "script"],

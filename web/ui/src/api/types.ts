@@ -10,6 +10,7 @@ export type Task = Schemas["Task"];
 export type PastAttempt = Schemas["PastAttempt"];
 export type Why = Schemas["Why"];
 export type Usage = Schemas["Usage"];
+export type JobSeries = Schemas["Series"];
 export type Priority = Schemas["Priority"];
 export type Node = Schemas["Node"];
 export type Device = Schemas["Device"];

@@ -8,13 +8,19 @@ import { bytes, count } from "../../format/number";
 import { exitText, holdingsOf } from "../../format/request";
 import { duration, unix } from "../../format/time";
 import { useNow } from "../../components/useNow";
+import { SeriesCharts } from "./SeriesCharts";
 import { UsageBar } from "./UsageBar";
 import { hasCPU, hasIO, hasMemory, cpuSeconds } from "./usageParts";
 
 /** What a job used of what it held. */
 export function JobUsage({ job }: { job: Job }) {
   const usage = useUsage(job.name, job.state === "RUNNING");
-  return <Async query={usage}>{(data) => <UsageCards job={job} usage={data} />}</Async>;
+  return (
+    <>
+      <Async query={usage}>{(data) => <UsageCards job={job} usage={data} />}</Async>
+      <SeriesCharts job={job} />
+    </>
+  );
 }
 
 function UsageCards({ job, usage }: { job: Job; usage: Usage }) {

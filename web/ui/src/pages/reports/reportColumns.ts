@@ -20,8 +20,8 @@ const plain = (title: string, field: keyof Row): ReportColumn => ({ title, field
 /** What each report shows; cox report -o csv has all fields. */
 export const reportColumns: Record<Kind, ReportColumn[]> = {
   usage: [
-    hours("GPU-hours", "gpu_hours_allocated", true), hours("asked", "gpu_hours_asked"), hours("used", "gpu_hours_used"),
-    hours("CPU-hours", "cpu_hours_allocated"), hours("asked", "cpu_hours_asked"), hours("used", "cpu_hours_used"), plain("Jobs", "jobs"),
+    hours("GPU-hours", "gpu_hours_allocated", true), hours("GPU asked", "gpu_hours_asked"), hours("GPU used", "gpu_hours_used"),
+    hours("CPU-hours", "cpu_hours_allocated"), hours("CPU asked", "cpu_hours_asked"), hours("CPU used", "cpu_hours_used"), plain("Jobs", "jobs"),
   ],
   waits: [
     time("Median", "wait_median_seconds"), time("90 %", "wait_p90_seconds"), time("99 %", "wait_p99_seconds"), time("Longest", "wait_longest_seconds"),
@@ -32,8 +32,8 @@ export const reportColumns: Record<Kind, ReportColumn[]> = {
     percent("Decayed use", "decayed_use_percent"), plain("Fair share", "fair_share_factor"),
   ],
   efficiency: [
-    hours("GPU-hours", "gpu_hours_allocated", true), percent("GPUs busy", "gpu_busy_percent"), hours("idle", "gpu_hours_idle"), hours("lost", "gpu_hours_lost"),
-    hours("overasked", "gpu_hours_overasked"), percent("CPUs busy", "cpu_busy_percent"), percent("Memory used", "memory_used_percent"), percent("Time used", "time_used_percent"),
+    hours("GPU-hours", "gpu_hours_allocated", true), percent("GPUs busy", "gpu_busy_percent"), hours("GPU idle", "gpu_hours_idle"), hours("GPU lost", "gpu_hours_lost"),
+    hours("GPU overasked", "gpu_hours_overasked"), percent("CPUs busy", "cpu_busy_percent"), percent("Memory used", "memory_used_percent"), percent("Time used", "time_used_percent"),
   ],
   cost: [hours("Cost", "cost", true), hours("GPUs", "cost_gpu"), hours("CPUs", "cost_cpu"), hours("Memory", "cost_memory"), plain("Jobs", "jobs")],
 };
