@@ -138,6 +138,21 @@ func Alive(pid int, start uint64) bool {
 
 // All lists every process that can be seen.
 func All() ([]Stat, error) {
+	pids, err := listPIDs()
+	if err != nil {
+		return nil, err
+	}
+	var all []Stat
+	for _, pid := range pids {
+		if s, err := Read(pid); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// listPIDs returns the numbers of all processes of the machine.
+func listPIDs() ([]int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -147,17 +162,13 @@ func All() ([]Stat, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Stat
+	var pids []int
 	for _, n := range names {
-		pid, err := strconv.Atoi(n)
-		if err != nil {
-			continue
-		}
-		if s, err := Read(pid); err == nil {
-			all = append(all, s)
+		if pid, err := strconv.Atoi(n); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return all, nil
+	return pids, nil
 }
 
 // Descendants lists the live processes below one, without it.
@@ -195,27 +206,36 @@ func Marked(variable string) ([]Stat, error) {
 
 // MarkedBy is Marked for variables, as NAME=VALUE, of which is reports that they are meant.
 func MarkedBy(is func(variable []byte) bool) ([]Stat, error) {
-	all, err := All()
+	pids, err := listPIDs()
 	if err != nil {
 		return nil, err
 	}
 	var out []Stat
-	for _, s := range all {
-		if s.Dead() || s.PID == os.Getpid() {
+	for _, pid := range pids {
+		if pid == os.Getpid() || !startedWith(pid, is) {
 			continue
 		}
-		env, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID) + "/environ")
-		if err != nil {
-			continue
-		}
-		for e := range bytes.SplitSeq(env, []byte{0}) {
-			if is(e) {
-				out = append(out, s)
-				break
-			}
+		// The number may have become another process's since: what is listed had the variable after
+		// it had this start time.
+		if s, err := Read(pid); err == nil && !s.Dead() && startedWith(pid, is) {
+			out = append(out, s)
 		}
 	}
 	return out, nil
+}
+
+// startedWith reports whether the environment of a process has a variable that is meant.
+func startedWith(pid int, is func(variable []byte) bool) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for e := range bytes.SplitSeq(env, []byte{0}) {
+		if is(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // BootID names the machine's present run: another one means that no process of

@@ -26,6 +26,9 @@ type containers struct {
 	ended context.Context //nolint:containedctx // the attempt's end, for those who make containers
 	end   context.CancelFunc
 
+	probing sync.Mutex
+	probed  *bool // what probeRuntime found; nil: nothing yet
+
 	mu       sync.Mutex
 	making   int
 	all      map[string]*theContainer // by key; those of steps too, until they are removed

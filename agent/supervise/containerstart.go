@@ -24,9 +24,15 @@ import (
 const containerStart = 2 * time.Minute
 
 // probeRuntime reports whether the runtime can leave containers in the control group of its caller.
+// The runtime is asked once.
 func (c *containers) probeRuntime(set *container.Settings) (bool, error) {
 	if set.NoCgroups != nil {
 		return *set.NoCgroups, nil
+	}
+	c.probing.Lock()
+	defer c.probing.Unlock()
+	if c.probed != nil {
+		return *c.probed, nil
 	}
 	cmd := set.ProbeCommand()
 	if len(cmd.Words) == 0 {
@@ -36,7 +42,9 @@ func (c *containers) probeRuntime(set *container.Settings) (bool, error) {
 	if err != nil {
 		return false, set.ProbeError(err)
 	}
-	return set.ReadProbe(out), nil
+	none := set.ReadProbe(out)
+	c.probed = &none
+	return none, nil
 }
 
 // startContainer runs the runtime and waits for the init of its container.

@@ -184,9 +184,7 @@ func (s *supervisor) suspendAll(on bool, turn uint64) {
 	if on {
 		s.heldAt = now
 		if s.group == nil || s.group.Freeze(true) != nil {
-			for range 3 { // what is born while others are stopped is met in the next round
-				s.signalAll(unix.SIGSTOP)
-			}
+			s.stopAll()
 		}
 	} else {
 		if s.group == nil || s.group.Freeze(false) != nil {
@@ -201,6 +199,25 @@ func (s *supervisor) suspendAll(on bool, turn uint64) {
 	}
 	s.recordFact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
 }
+
+// stopAll stops every process. What is born while others are stopped is met in the next round: all
+// are stopped once a round has met none that is new.
+func (s *supervisor) stopAll() {
+	stopped := map[int]bool{}
+	for range stopRounds {
+		before := len(stopped)
+		for _, pid := range s.livingProcesses() {
+			s.sendSignal(pid, unix.SIGSTOP)
+			stopped[pid] = true
+		}
+		if len(stopped) == before {
+			return
+		}
+	}
+}
+
+// stopRounds bounds the rounds of stopAll: a program may start processes faster than they are stopped.
+const stopRounds = 10
 
 // signalScope sends a signal and nothing more.
 func (s *supervisor) signalScope(sig unix.Signal, to engine.Scope) {

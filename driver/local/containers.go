@@ -136,8 +136,8 @@ func (e *Engine) admitContainer(s *job.Spec) error {
 }
 
 // planContainers completes a launch with the runtime of its containers. Without one, steps that ask
-// for a container say so.
-func (e *Engine) planContainers(ctx context.Context, file *attempt.Launch) error {
+// for a container say so. pods: its steps are the pods of a manifest, which all run in containers.
+func (e *Engine) planContainers(ctx context.Context, file *attempt.Launch, pods bool) error {
 	image := file.Job.Spec.Image
 	set, err := e.findRuntime()
 	if err != nil {
@@ -146,9 +146,13 @@ func (e *Engine) planContainers(ctx context.Context, file *attempt.Launch) error
 		}
 		return nil
 	}
-	if image != "" {
+	if image != "" || pods {
 		if err := e.probeRuntime(ctx, set); err != nil {
-			return fault.New(fault.KindOf(err), "image %s: %w", image, err).Advise("%s", fault.Remedy(err))
+			what := "image " + image
+			if pods {
+				what = podsNeed
+			}
+			return fault.New(fault.KindOf(err), "%s: %w", what, err).Advise("%s", fault.Remedy(err))
 		}
 	}
 	own := *set
@@ -256,6 +260,9 @@ func renderPods(j *job.Job, script []byte) ([]byte, error) {
 	return podscript.Render(set, j.Spec, podscript.Local())
 }
 
+// podsNeed says why pods need a runtime of containers.
+const podsNeed = "the pods of a manifest run in containers"
+
 // admitPods refuses pods that the machine cannot run as they are.
 func (e *Engine) admitPods(d *engine.JobDraft) error {
 	if d.Spec.Program.Kind != job.Pods {
@@ -265,7 +272,7 @@ func (e *Engine) admitPods(d *engine.JobDraft) error {
 		return err
 	}
 	if _, err := e.findRuntime(); err != nil {
-		return fault.New(fault.KindOf(err), "the pods of a manifest run in containers: %w", err).Advise("%s", fault.Remedy(err))
+		return fault.New(fault.KindOf(err), "%s: %w", podsNeed, err).Advise("%s", fault.Remedy(err))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (e *Engine) planLaunch(ctx context.Context, l *engine.Launch) (*attempt.Lau
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
 		return refuse("a job and claims are needed")
 	}
-	digest := kit.LaunchDigest(l)
+	digest, pods := kit.LaunchDigest(l), l.Job.Spec.Program.Kind == job.Pods
 	l, err := asBatch(l)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (e *Engine) planLaunch(ctx context.Context, l *engine.Launch) (*attempt.Lau
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout
 	}
-	if err := e.planContainers(ctx, file); err != nil {
+	if err := e.planContainers(ctx, file, pods); err != nil {
 		return nil, err
 	}
 	if e.cfg.Naming == NamedByAddr {
