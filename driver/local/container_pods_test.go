@@ -49,8 +49,17 @@ func podsLaunch(t *testing.T, e *local.Engine, set *podspec.Set) *engine.Launch 
 	return l
 }
 
+// inUnit skips what make race leaves to make unit.
+func inUnit(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("in make unit")
+	}
+}
+
 // TestPods: the pods of a manifest run by a real podman, find each other by name, have their files and
-// variables, and leave nothing.
+// variables, and leave nothing. Under the race detector only those are run in which most of the
+// engine works.
 func TestPods(t *testing.T) {
 	lab := podmanlab.Start(t)
 	shared := t.TempDir()
@@ -90,6 +99,7 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("a master and two workers", func(t *testing.T) {
+		inUnit(t)
 		t.Parallel()
 		results := meet(t)
 		set := podscripttest.Train(podmanlab.Image, results)
@@ -105,6 +115,7 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("the same files as on other engines", func(t *testing.T) {
+		inUnit(t)
 		results := meet(t)
 		w, secrets, err := samejob.Read(podmanlab.Image, results)
 		if err != nil {
@@ -116,6 +127,7 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("what an image runs", func(t *testing.T) {
+		inUnit(t)
 		t.Parallel()
 		set := podscripttest.Entrypoint(podmanlab.Image)
 		if r, out := runSet(t, set, nil); !r.Exit.OK() || !strings.Contains(out, "the entry point runs\nyes work-0 /srv image\n") {
@@ -148,6 +160,7 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("a path that is no job's to mount", func(t *testing.T) {
+		inUnit(t)
 		t.Parallel()
 		r, out := runSet(t, podscripttest.Failing(podmanlab.Image, "/etc"), nil)
 		if r.Exit.OK() || !strings.Contains(out, "jobs of this pool may mount "+shared) {
@@ -163,6 +176,7 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("a worker fails, and the others go on", func(t *testing.T) {
+		inUnit(t)
 		t.Parallel()
 		set := podscripttest.Failing(podmanlab.Image, meet(t))
 		set.KeepGoing = true

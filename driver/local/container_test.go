@@ -89,8 +89,8 @@ func TestContainers(t *testing.T) {
 		"serving, own networks":           testServingInOwnNetwork,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && !slices.Contains([]string{"ends", "half a gang"}, name) {
-				t.Skip("in make unit")
+			if !slices.Contains([]string{"ends", "half a gang"}, name) {
+				inUnit(t)
 			}
 			t.Parallel()
 			test(c.planFor(t))

@@ -93,7 +93,7 @@ func testSuspend(t *testing.T, h Harness) {
 	suspended := func(r engine.Report) bool { return r.Suspended && r.Phase == engine.Running }
 	last := b.awaitReport(ref, "suspended", suspended)
 	began := time.Now()
-	for n := 0; n < 20 && (n == 0 || time.Since(began) < 3*time.Second); n++ { // what it said before must not be taken for an answer to this; some engines take seconds for it
+	for n := 0; n < 8 && (n == 0 || time.Since(began) < 3*time.Second); n++ { // what it said before must not be taken for an answer to this; some engines take seconds for it
 		if err := errors.Join(s.Resume(t.Context(), ref), s.Suspend(t.Context(), ref)); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func Start(t testing.TB) *Lab {
 	l := StartPodman(t)
 	dir := filepath.Dir(filepath.Dir(l.Podman))
 	l.Cox = filepath.Join(dir, "cox-slurm")
-	build := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cox-slurm", "./cmd/cox-pmix")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./cmd/cox-slurm", "./cmd/cox-pmix")
 	build.Dir, build.Env = moduleRoot(t), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build cox-slurm and cox-pmix: %v; %s", err, out)
