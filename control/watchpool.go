@@ -101,8 +101,11 @@ func (l *loop) compareEngines(of ...*pools.Member) {
 			continue
 		}
 		if !p.Asking.CompareAndSwap(false, true) { // it has not answered yet, or with what was before
-			p.AskAgain.Store(p.AskAgain.Load() || len(of) > 0)
-			if len(of) == 0 || !p.Asking.CompareAndSwap(false, true) {
+			if len(of) == 0 {
+				continue
+			}
+			p.AskAgain.Store(true)
+			if !p.Asking.CompareAndSwap(false, true) {
 				continue
 			}
 		}
