@@ -3,12 +3,17 @@ package server
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
@@ -190,5 +195,57 @@ func TestOtherSitesCannotUseASession(t *testing.T) {
 	}
 	if n := len(p.Jobs); n != 2 {
 		t.Errorf("%d jobs were submitted, and 2 were the console's", n)
+	}
+}
+
+// TestNothingThatIsServedRunsInABrowser puts a script of HTML wherever users write names and texts, asks
+// for everything as a browser does, and looks at what would be done with the answers.
+//
+// Seen to fail without: nosniff and the policy in transport, html/template in pages.
+func TestNothingThatIsServedRunsInABrowser(t *testing.T) {
+	const canary = `<script>alert('c4n4ry')</script>`
+	p := servertest.NewPlane()
+	fillRoom(t, p)
+	v := p.Get(p.Fill(t, 1, "anna", 2001, nil))
+	spec := *v.Job.Spec
+	spec.Name, spec.Account, spec.Comment, spec.Partitions, spec.WorkDir = canary, canary, canary, []string{canary}, canary
+	v.Job.Spec, v.Message, v.Why = &spec, canary, reason.Reason{Code: reason.Refused, Want: canary, Holder: canary}
+	p.Nodes[0].Node.Name, p.Nodes[0].Node.Why, p.Nodes[0].Node.Features, p.Nodes[0].Jobs = canary, canary, []string{canary}, []job.ID{v.Job.ID}
+	p.Emit(state.Event{Kind: state.EventEnded, Job: v.Job.ID, Name: "3", User: "anna", Message: canary})
+	r := start(t, p, nil)
+	secret := r.Token(t, "anna", func(k *state.Token) { k.Admin, k.Comment = true, canary })
+	paths := []string{
+		"/", "/" + canary, "/login?code=" + url.QueryEscape(canary), "/v1/" + url.PathEscape(canary), "/v1/jobs/" + url.PathEscape(canary), "/v1/nodes/" + url.PathEscape(canary),
+		"/v1/jobs?columns=job_name,comment,reason_text,account,message", "/v1/jobs?sort=name&columns=job_name,account", "/v1/jobs?sort=" + url.QueryEscape(canary),
+		"/v1/node-rows?sort=" + url.QueryEscape(canary), "/v1/history?columns=job_name", "/v1/jobs/3", "/v1/jobs/3/why", "/openapi.json",
+	}
+	for _, op := range operations(t, r) {
+		if op.method == "GET" && op.ID != "watch" && op.ID != "gatewayRoutes" && op.ID != "wait" && op.ID != "pprof" {
+			path, _ := op.example()
+			paths = append(paths, path)
+		}
+	}
+	shown := 0
+	for _, path := range paths {
+		resp, text := r.Ask(t, "GET", path, secret, "", "Accept", "text/html,*/*", "Sec-Fetch-Site", "none")
+		h := resp.Header
+		media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+			t.Errorf("%s: %v", path, h)
+		}
+		if strings.Contains(text, "c4n4ry") {
+			shown++
+		}
+		switch {
+		case media == "text/html" || media == "application/json" || media == "application/problem+json":
+			if strings.Contains(text, "<script>") {
+				t.Errorf("%s: %s %s", path, media, text)
+			}
+		case media != "text/plain" && media != api.TSV && media != "application/octet-stream" && media != "" && media != "application/x-tar" && media != "application/openapi+json":
+			t.Errorf("%s is sent as %q", path, media)
+		}
+	}
+	if shown < 10 {
+		t.Errorf("only %d answers have a canary", shown)
 	}
 }
