@@ -40,14 +40,21 @@ func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 // Read returns the process with a number. The error is fs.ErrNotExist if there
 // is none.
 func Read(pid int) (Stat, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var buf [2048]byte // a line is far shorter; the kernel gives it whole to the first read
+	name := "/proc/" + strconv.Itoa(pid) + "/stat"
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Stat{}, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	n, err := unix.Read(fd, buf[:])
+	_ = unix.Close(fd)
 	if errors.Is(err, unix.ESRCH) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return Stat{}, err
+		return Stat{}, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
-	return parseStat(string(b))
+	return parseStat(string(buf[:n]))
 }
 
 // parseStat reads "PID (NAME) STATE PPID PGRP SESSION …"; the name may hold anything.
