@@ -90,8 +90,26 @@ export function useScript(job: string, enabled: boolean) {
   });
 }
 
-export function useNodes() {
-  return useQuery({ queryKey: ["nodes"], queryFn: ({ signal }) => get("/v1/nodes", { signal }), refetchInterval: slow });
+export function useOverview() {
+  return useQuery({ queryKey: ["overview"], queryFn: ({ signal }) => get("/v1/overview", { query: { recent: 25 }, signal }) });
+}
+
+export function usePlan(hours: number) {
+  return useQuery({ queryKey: ["plan", hours], queryFn: ({ signal }) => get("/v1/plan", { query: { hours }, signal }), refetchInterval: 30_000 });
+}
+
+/** All nodes by their place, in a few bytes each. */
+export function useTopology(by: "state" | "pool" | "user" | "account", match: string) {
+  return useQuery({ queryKey: ["nodes", "topology", by, match], queryFn: ({ signal }) => get("/v1/topology", { query: { by, match }, signal }) });
+}
+
+/** The rows of so many nodes, with each device. */
+export function useNodeRows(match: string, limit: number, enabled: boolean) {
+  return useQuery({
+    queryKey: ["nodes", "rows", match, limit],
+    queryFn: ({ signal }) => get("/v1/node-rows", { query: { match, limit }, signal }),
+    enabled,
+  });
 }
 
 export function useNode(node: string) {
@@ -129,12 +147,4 @@ export function useService(service: string) {
 export function serviceName(full: string): { account: string; name: string } {
   const slash = full.lastIndexOf("/");
   return { account: slash < 0 ? "" : full.slice(0, slash), name: full.slice(slash + 1) };
-}
-
-export function useReservations() {
-  return useQuery({ queryKey: ["reservations"], queryFn: ({ signal }) => get("/v1/reservations", { signal }), refetchInterval: slow });
-}
-
-export function useQuotas() {
-  return useQuery({ queryKey: ["quotas"], queryFn: ({ signal }) => get("/v1/quotas", { signal }), refetchInterval: slow });
 }

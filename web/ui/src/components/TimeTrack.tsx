@@ -6,7 +6,7 @@ import "./TimeTrack.css";
 export interface Span {
   from: number; // Unix seconds
   to: number; // 0: it lasts
-  tone: Tone;
+  tone: Tone | "plan";
   text: string;
 }
 

@@ -24,3 +24,22 @@ function rangesOf(numbers: string[]): string[] {
   }
   return ranges.map(([from, to]) => (from === to ? from : `${from}-${to}`));
 }
+
+/** The names of a host list: v[1-3,7],w is v1, v2, v3, v7, w. Zeros at the front are kept. */
+export function expandHosts(list: string): string[] {
+  const names: string[] = [];
+  for (const part of list.match(/[^,[]+(?:\[[^\]]*\][^,[]*)*|\[[^\]]*\][^,]*/g) ?? []) names.push(...expandPart(part));
+  return names;
+}
+
+function expandPart(part: string): string[] {
+  const match = /^([^[]*)\[([^\]]*)\](.*)$/.exec(part);
+  if (!match) return [part];
+  const [, before = "", ranges = "", after = ""] = match;
+  const rest = expandPart(after);
+  return ranges.split(",").flatMap((range) => {
+    const [from = "", to = from] = range.split("-");
+    const numbers = Array.from({ length: Number(to) - Number(from) + 1 }, (_, i) => String(Number(from) + i).padStart(from.length, "0"));
+    return numbers.flatMap((number) => rest.map((tail) => before + number + tail));
+  });
+}

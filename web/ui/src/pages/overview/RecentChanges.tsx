@@ -1,4 +1,3 @@
-import { useEffect, useState } from "react";
 import type { ChangeEvent } from "../../api/types";
 import { Badge } from "../../components/Badge";
 import { When } from "../../components/When";
@@ -7,15 +6,10 @@ import { unix } from "../../format/time";
 import { jobTone, type Tone } from "../../format/tone";
 import { addresses } from "../../router/addresses";
 import { Link } from "../../router/Link";
-import { listen } from "../../stream/events";
 
-const most = 30;
-
-/** The last changes, newest first, while the page is open. */
-export function RecentChanges() {
-  const [events, setEvents] = useState<ChangeEvent[]>([]);
-  useEffect(() => listen((fresh) => setEvents((old) => [...fresh.filter((event) => event.kind !== "gap").reverse(), ...old].slice(0, most))), []);
-  if (events.length === 0) return <p className="faint">Nothing has changed since this page was opened.</p>;
+/** The last changes, newest first. */
+export function RecentChanges({ events }: { events: readonly ChangeEvent[] }) {
+  if (events.length === 0) return <p className="faint">Nothing has changed yet.</p>;
   return (
     <ul className="overview-list" aria-live="off">
       {events.map((event) => (

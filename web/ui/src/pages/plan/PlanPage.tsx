@@ -1,4 +1,5 @@
-import { useReservations } from "../../api/queries";
+import { useQueryClient } from "@tanstack/react-query";
+import { usePlan } from "../../api/queries";
 import { Async } from "../../components/Async";
 import { Card } from "../../components/Card";
 import { Command } from "../../components/Command";
@@ -11,8 +12,9 @@ import { useNow } from "../../components/useNow";
 import { addresses } from "../../router/addresses";
 import { Link } from "../../router/Link";
 import { setQuery, useQuery } from "../../router/location";
-import { jobRows, reservationRows, type PlanRow } from "./planRows";
-import { usePlannedJobs } from "./usePlannedJobs";
+import { number } from "../../format/number";
+import { useChanges } from "../../stream/useChanges";
+import { reservationRows, runningRow, waitingRow, type PlanRow } from "./planRows";
 import "./PlanPage.css";
 
 const spans = [["2", "2 h"], ["8", "8 h"], ["24", "1 day"], ["168", "1 week"]] as const;
@@ -24,8 +26,9 @@ export default function PlanPage() {
   const now = useNow(30);
   const from = now - Number(hours) * 180; // a twentieth of it is the past
   const to = now + Number(hours) * 3600;
-  const jobs = usePlannedJobs();
-  const reservations = useReservations();
+  const plan = usePlan(Number(hours));
+  const client = useQueryClient();
+  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: ["plan"] }), 5000);
   return (
     <Page title="Plan" aside={
       <>
@@ -33,24 +36,20 @@ export default function PlanPage() {
         <Command text="cox reserve list" />
       </>
     }>
-      <Async query={reservations}>
-        {({ reservations: list }) => {
-          const rows = reservationRows(list ?? [], from, to);
-          return rows.length === 0 ? null : <Card title="Reservations"><PlanRows rows={rows} from={from} to={to} now={now} /></Card>;
-        }}
-      </Async>
-      <Async query={jobs}>
-        {({ rows, more }) => {
-          const { running, planned, open } = jobRows(rows, now, to);
+      <Async query={plan}>
+        {(data) => {
+          const reservations = reservationRows(data.reservations ?? [], from, to);
+          const running = (data.running ?? []).map(runningRow);
+          const waiting = (data.waiting ?? []).map(waitingRow);
           return (
             <>
-              <Card title="Running" aside="bars end where the time limit ends them">
+              {reservations.length > 0 && <Card title="Reservations"><PlanRows rows={reservations} from={from} to={to} now={now} /></Card>}
+              <Card title="Running" aside={data.more_running ? `${number(data.more_running)} more` : "solid: as long as jobs like it took; outlined: up to the time limit"}>
                 {running.length === 0 ? <Empty><p>Nothing runs.</p></Empty> : <PlanRows rows={running} from={from} to={to} now={now} />}
               </Card>
-              <Card title="Planned" aside={`${open} waiting ${open === 1 ? "job has" : "jobs have"} no planned start in this time`}>
-                {planned.length === 0 ? <Empty><p>No start is planned in this time.</p></Empty> : <PlanRows rows={planned} from={from} to={to} now={now} />}
+              <Card title="Planned" aside={data.more_waiting ? `${number(data.more_waiting)} more wait without a planned start in this time` : undefined}>
+                {waiting.length === 0 ? <Empty><p>No start is planned in this time.</p></Empty> : <PlanRows rows={waiting} from={from} to={to} now={now} />}
               </Card>
-              {more && <p className="faint">The first 500 running and 500 waiting jobs are shown. The <Link to={addresses.queue}>queue</Link> has all.</p>}
             </>
           );
         }}

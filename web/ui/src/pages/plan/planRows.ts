@@ -1,5 +1,4 @@
-import type { QueueRow } from "../../api/columns";
-import type { Reservation } from "../../api/types";
+import type { PlannedJob, Reservation } from "../../api/types";
 import type { Span } from "../../components/TimeTrack";
 import { hostList } from "../../format/hosts";
 import { count } from "../../format/number";
@@ -13,27 +12,24 @@ export interface PlanRow {
   spans: Span[];
 }
 
-/** Rows of jobs: those that run, by their ends; those that are planned, by their starts; how many have no start within the time. */
-export function jobRows(rows: readonly QueueRow[], now: number, to: number): { running: PlanRow[]; planned: PlanRow[]; open: number } {
-  const running = rows.filter((row) => row.started > 0).sort((a, b) => endOf(a) - endOf(b));
-  const planned = rows.filter((row) => row.started === 0 && row.startsBy > now && row.startsBy < to).sort((a, b) => a.startsBy - b.startsBy);
-  const waiting = rows.filter((row) => row.started === 0).length;
-  return {
-    running: running.map((row) => rowOf(row, {
-      from: row.started, to: Number.isFinite(endOf(row)) ? endOf(row) : 0, tone: "info", text: row.timeLimit > 0 ? "until its time limit at most" : "no time limit",
-    })),
-    planned: planned.map((row) => rowOf(row, { from: row.startsBy, to: row.timeLimit > 0 ? row.startsBy + row.timeLimit : 0, tone: "warn", text: "planned" })),
-    open: waiting - planned.length,
-  };
+/** A job that runs: as long as jobs like it took, then up to its time limit. */
+export function runningRow(job: PlannedJob): PlanRow {
+  const start = unix(job.start);
+  const end = unix(job.end);
+  const expected = unix(job.expected);
+  const spans: Span[] = [{ from: start, to: expected || end, tone: "info", text: expected > 0 ? "expected to run" : end > 0 ? "until its time limit at most" : "no time limit" }];
+  if (expected > 0 && (end === 0 || end > expected)) spans.push({ from: expected, to: end, tone: "plan", text: end > 0 ? "until its time limit at most" : "no time limit" });
+  return rowOf(job, spans);
 }
 
-function endOf(row: QueueRow): number {
-  return row.timeLimit > 0 ? row.started + row.timeLimit : Infinity;
+/** A job that waits: from its planned start to its time limit. */
+export function waitingRow(job: PlannedJob): PlanRow {
+  return rowOf(job, [{ from: unix(job.start), to: unix(job.end), tone: "warn", text: "planned" }]);
 }
 
-function rowOf(row: QueueRow, span: Span): PlanRow {
-  const size = [row.nodeList || count(row.nodes, "node"), row.gpus > 0 ? count(row.gpus, "GPU") : ""].filter(Boolean).join(", ");
-  return { key: row.name, label: `${row.name} ${row.jobName}`, detail: `${row.user}, ${size}`, job: row.name.replace(/_\[.*$/, ""), spans: [span] };
+function rowOf(job: PlannedJob, spans: Span[]): PlanRow {
+  const size = [job.node_list || count(job.nodes, "node"), job.gpus ? count(job.gpus, "GPU") : ""].filter(Boolean).join(", ");
+  return { key: job.job, label: `${job.job} ${job.job_name ?? ""}`, detail: `${job.user}, ${size}`, job: job.job.replace(/_\[.*$/, ""), spans };
 }
 
 const steps: Record<string, number> = { hour: 3600, day: 86400, weekday: 86400, weekend: 86400, week: 604800 };

@@ -1,26 +1,26 @@
 import { useEffect, useRef, useState, type PointerEvent } from "react";
-import type { Node } from "../../api/types";
 import { count } from "../../format/number";
 import { useTheme } from "../../shell/theme";
-import { drawNodes, gridOf, nodeAt, readTheme } from "./drawNodes";
+import { drawNodes, gridOf, nodeAt, readTheme, type Tile } from "./drawNodes";
 import type { Palette } from "./paint";
-import { nodeText } from "./nodeText";
+import { nodeText, type RoomNode } from "./roomNode";
 
 interface NodeTilesProps {
   place: string;
-  nodes: readonly Node[];
+  nodes: readonly RoomNode[];
+  tile: Tile;
   palette: Palette;
   chosen: string;
-  onChoose: (node: Node) => void;
+  onChoose: (node: RoomNode) => void;
 }
 
 /** The nodes of one place, drawn when they are on the screen. The list of nodes has the same in words. */
-export function NodeTiles({ place, nodes, palette, chosen, onChoose }: NodeTilesProps) {
+export function NodeTiles({ place, nodes, tile, palette, chosen, onChoose }: NodeTilesProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [visible, setVisible] = useState(false);
   const theme = useTheme();
-  const grid = gridOf(nodes.length, width);
+  const grid = gridOf(nodes.length, width, tile);
 
   useEffect(() => {
     const element = canvas.current;
@@ -44,12 +44,12 @@ export function NodeTiles({ place, nodes, palette, chosen, onChoose }: NodeTiles
     const context = element.getContext("2d");
     if (!visible || !context) return;
     context.scale(scale, scale);
-    drawNodes(context, { nodes, columns: grid.columns, palette, theme: readTheme(element), chosen });
-  }, [nodes, palette, chosen, theme, width, visible, grid.columns, grid.height]);
+    drawNodes(context, { nodes, columns: grid.columns, tile, palette, theme: readTheme(element), chosen });
+  }, [nodes, tile, palette, chosen, theme, width, visible, grid.columns, grid.height]);
 
   const at = (event: PointerEvent | React.MouseEvent) => {
     const box = event.currentTarget.getBoundingClientRect();
-    return nodeAt(nodes, grid.columns, event.clientX - box.left, event.clientY - box.top);
+    return nodeAt(nodes, grid.columns, tile, event.clientX - box.left, event.clientY - box.top);
   };
   return (
     <canvas

@@ -1,15 +1,17 @@
-import type { Node } from "../../api/types";
 import { count } from "../../format/number";
 import { NodeTiles } from "./NodeTiles";
 import type { Palette } from "./paint";
+import type { Tile } from "./drawNodes";
+import type { RoomNode } from "./roomNode";
 import type { Place, Sums } from "./roomTree";
 
 interface PlaceBoxProps {
   place: Place;
   sums: Map<string, Sums>;
+  tile: Tile;
   palette: Palette;
   chosen: string;
-  onChoose: (node: Node) => void;
+  onChoose: (node: RoomNode) => void;
 }
 
 /** A place with its sums, and in it the places below it or its nodes. */
@@ -30,7 +32,7 @@ export function PlaceBox({ place, ...rest }: PlaceBoxProps) {
         </header>
       )}
       {place.places.length > 0 && <div className="places">{place.places.map((each) => <PlaceBox key={each.key} place={each} {...rest} />)}</div>}
-      {place.nodes.length > 0 && <NodeTiles place={place.name} nodes={place.nodes} palette={rest.palette} chosen={rest.chosen} onChoose={rest.onChoose} />}
+      {place.nodes.length > 0 && <NodeTiles place={place.name} nodes={place.nodes} tile={rest.tile} palette={rest.palette} chosen={rest.chosen} onChoose={rest.onChoose} />}
     </section>
   );
 }

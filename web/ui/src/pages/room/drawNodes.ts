@@ -1,11 +1,19 @@
-import type { Node } from "../../api/types";
 import { themeColour } from "../../styles/themeColour";
-import { colours, useOf, type Palette } from "./paint";
+import { colours, type Palette } from "./paint";
+import type { RoomNode } from "./roomNode";
 
 // A place at the bottom is one canvas: ten thousand nodes with eight devices each are too many
 // elements for a page.
 
-export const tile = { width: 78, height: 40, gap: 4 } as const; // CSS pixels
+/** The size of a node, CSS pixels. */
+export interface Tile {
+  width: number;
+  height: number;
+  gap: number;
+}
+
+export const largeTile: Tile = { width: 78, height: 40, gap: 4 }; // with its name and each device
+export const smallTile: Tile = { width: 18, height: 14, gap: 2 }; // how much of it is used
 
 /** The theme's colours, which a canvas does not know by itself. */
 export interface Theme {
@@ -29,14 +37,14 @@ export function readTheme(element: Element): Theme {
 }
 
 /** How many tiles fit side by side, and how high they are together. */
-export function gridOf(count: number, width: number): { columns: number; height: number } {
+export function gridOf(count: number, width: number, tile: Tile): { columns: number; height: number } {
   const columns = Math.max(1, Math.floor((width + tile.gap) / (tile.width + tile.gap)));
   const rows = Math.ceil(count / columns);
   return { columns, height: rows * (tile.height + tile.gap) - tile.gap };
 }
 
 /** The node at a point of the grid. */
-export function nodeAt(nodes: readonly Node[], columns: number, x: number, y: number): Node | undefined {
+export function nodeAt(nodes: readonly RoomNode[], columns: number, tile: Tile, x: number, y: number): RoomNode | undefined {
   const column = Math.floor(x / (tile.width + tile.gap));
   const row = Math.floor(y / (tile.height + tile.gap));
   if (column < 0 || column >= columns || row < 0) return undefined;
@@ -44,60 +52,82 @@ export function nodeAt(nodes: readonly Node[], columns: number, x: number, y: nu
 }
 
 interface Picture {
-  nodes: readonly Node[];
+  nodes: readonly RoomNode[];
   columns: number;
+  tile: Tile;
   palette: Palette;
   theme: Theme;
   chosen: string;
 }
 
 /** Draws the nodes of a place. */
-export function drawNodes(context: CanvasRenderingContext2D, { nodes, columns, palette, theme, chosen }: Picture) {
+export function drawNodes(context: CanvasRenderingContext2D, { nodes, columns, tile, palette, theme, chosen }: Picture) {
   context.textBaseline = "middle";
   nodes.forEach((node, i) => {
     const x = (i % columns) * (tile.width + tile.gap);
     const y = Math.floor(i / columns) * (tile.height + tile.gap);
-    drawNode(context, node, x, y, palette, theme);
-    if (node.name === chosen) outline(context, x, y, theme.accent, 2);
+    const draw = tile === largeTile ? drawNode : drawSmall;
+    draw(context, node, x, y, palette, theme);
+    if (node.name === chosen) outline(context, tile, x, y, theme.accent, 2);
   });
 }
 
-function drawNode(context: CanvasRenderingContext2D, node: Node, x: number, y: number, palette: Palette, theme: Theme) {
+function drawSmall(context: CanvasRenderingContext2D, node: RoomNode, x: number, y: number, palette: Palette, theme: Theme) {
+  const { width, height } = smallTile;
+  context.fillStyle = palette.node(node) ?? theme.sunken;
+  context.fillRect(x, y, width, height);
+  const used = node.cells.find((cell) => cell.mark === "u");
+  if (palette.node(node) === undefined && node.share > 0) {
+    context.fillStyle = used ? palette.device(used, node) : colours.used;
+    context.fillRect(x, y + height * (1 - node.share), width, height * node.share);
+  }
+  const edge = edgeOf(node);
+  if (edge !== undefined) outline(context, smallTile, x, y, edge, 2);
+}
+
+/** The colour around a node that is not as it should be. */
+function edgeOf(node: RoomNode): string | undefined {
+  if (node.state === "down" || node.fenced) return colours.fenced;
+  return node.state === "draining" || node.handover ? colours.draining : undefined;
+}
+
+function drawNode(context: CanvasRenderingContext2D, node: RoomNode, x: number, y: number, palette: Palette, theme: Theme) {
+  const tile = largeTile;
   const whole = palette.node(node);
   context.fillStyle = whole ?? theme.surface;
   context.globalAlpha = whole === undefined ? 1 : 0.9;
   context.fillRect(x, y, tile.width, tile.height);
   context.globalAlpha = 1;
-  const edge = node.state === "down" || node.fences?.length ? colours.fenced : node.state === "draining" || node.handover ? colours.draining : theme.line;
-  outline(context, x, y, edge, edge === theme.line ? 1 : 2);
+  const edge = edgeOf(node);
+  outline(context, tile, x, y, edge ?? theme.line, edge === undefined ? 1 : 2);
   if (node.state === "down") hatch(context, x, y, colours.fenced);
 
-  context.fillStyle = whole === undefined ? theme.text : palette.paint === "use" && useOf(node) < 0.4 ? "#10203a" : "#ffffff";
+  context.fillStyle = whole === undefined ? theme.text : palette.paint === "use" && node.share < 0.4 ? "#10203a" : "#ffffff";
   context.font = `11px ${theme.font}`;
   context.fillText(fit(node.name), x + 6, y + 12, tile.width - 12);
   drawDevices(context, node, x + 6, y + 22, whole === undefined ? palette : undefined, theme);
 }
 
-function drawDevices(context: CanvasRenderingContext2D, node: Node, x: number, y: number, palette: Palette | undefined, theme: Theme) {
-  const cells = cellsOf(node);
-  const width = tile.width - 12;
+function drawDevices(context: CanvasRenderingContext2D, node: RoomNode, x: number, y: number, palette: Palette | undefined, theme: Theme) {
+  const cells = node.cells;
+  const width = largeTile.width - 12;
   const height = 12;
   if (cells.length === 0) { // a node without devices: how much of its CPUs is used
     context.fillStyle = palette ? theme.sunken : "rgb(255 255 255 / 35%)";
     context.fillRect(x, y + 3, width, 6);
     context.fillStyle = palette ? colours.used : "rgb(255 255 255 / 85%)";
-    context.fillRect(x, y + 3, width * Math.min(1, useOf(node)), 6);
+    context.fillRect(x, y + 3, width * Math.min(1, node.share), 6);
     return;
   }
   const size = Math.min(height, width / cells.length);
   const gap = size > 5 ? 1.5 : size > 2 ? 0.5 : 0;
   cells.forEach((cell, i) => {
-    if (cell.fenced) context.fillStyle = colours.fenced;
-    else if (cell.foreign) context.fillStyle = colours.foreign;
-    else if (cell.jobs !== undefined) context.fillStyle = palette ? palette.device(cell.jobs) : "rgb(255 255 255 / 85%)";
+    if (cell.mark === "x" || cell.mark === "d") context.fillStyle = colours.fenced;
+    else if (cell.mark === "f") context.fillStyle = colours.foreign;
+    else if (cell.mark === "u") context.fillStyle = palette ? palette.device(cell, node) : "rgb(255 255 255 / 85%)";
     else context.fillStyle = palette ? theme.sunken : "rgb(255 255 255 / 28%)";
     context.fillRect(x + (i * width) / cells.length, y, size - gap, height);
-    if (cell.foreign || cell.fenced) {
+    if (cell.mark !== "u" && cell.mark !== ".") {
       context.strokeStyle = "#ffffff";
       context.lineWidth = 1;
       context.beginPath();
@@ -108,29 +138,14 @@ function drawDevices(context: CanvasRenderingContext2D, node: Node, x: number, y
   });
 }
 
-interface Cell {
-  jobs?: readonly string[];
-  foreign?: boolean;
-  fenced?: boolean;
-}
-
-function cellsOf(node: Node): Cell[] {
-  const cells: Cell[] = (node.devices ?? []).map((device) => ({
-    jobs: device.jobs?.length ? device.jobs : undefined, foreign: Boolean(device.foreign), fenced: Boolean(device.fenced),
-  }));
-  for (const counted of node.counted ?? []) {
-    for (let i = 0; i < counted.all; i++) cells.push(i < counted.used ? { jobs: node.jobs ?? [] } : {});
-  }
-  return cells;
-}
-
-function outline(context: CanvasRenderingContext2D, x: number, y: number, colour: string, width: number) {
+function outline(context: CanvasRenderingContext2D, tile: Tile, x: number, y: number, colour: string, width: number) {
   context.strokeStyle = colour;
   context.lineWidth = width;
   context.strokeRect(x + width / 2, y + width / 2, tile.width - width, tile.height - width);
 }
 
 function hatch(context: CanvasRenderingContext2D, x: number, y: number, colour: string) {
+  const tile = largeTile;
   context.save();
   context.beginPath();
   context.rect(x, y, tile.width, tile.height);

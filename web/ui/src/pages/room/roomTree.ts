@@ -1,12 +1,12 @@
 import { hierarchy, type HierarchyNode } from "d3-hierarchy";
-import type { Node } from "../../api/types";
+import type { RoomNode } from "./roomNode";
 
 /** A place of the machine room: a pool, a part of its topology, or, without parts below it, nodes. */
 export interface Place {
   name: string;
   key: string; // path from the top, which is unique
   places: Place[];
-  nodes: Node[]; // of a place at the bottom
+  nodes: RoomNode[]; // of a place at the bottom
 }
 
 /** What a place has in all. */
@@ -18,12 +18,12 @@ export interface Sums {
 }
 
 /** The machine room as a tree: pools, then their topology from the top down. One pool alone is left out. */
-export function roomTree(nodes: readonly Node[]): Place {
+export function roomTree(nodes: readonly RoomNode[]): Place {
   const root: Place = { name: "", key: "", places: [], nodes: [] };
   const pools = new Set(nodes.map((node) => node.pool));
   for (const node of nodes) {
     let place = root;
-    for (const name of [...(pools.size > 1 ? [node.pool] : []), ...(node.path ?? [])]) place = below(place, name);
+    for (const name of [...(pools.size > 1 ? [node.pool] : []), ...node.path]) place = below(place, name);
     place.nodes.push(node);
   }
   sortPlace(root);
@@ -62,15 +62,9 @@ export function sumPlaces(root: Place): Map<string, Sums> {
   return result;
 }
 
-function addNode(sums: Sums, node: Node) {
+function addNode(sums: Sums, node: RoomNode) {
   sums.nodes++;
-  if (node.state !== "up") sums.down++;
-  for (const device of node.devices ?? []) {
-    sums.devices++;
-    if (device.jobs?.length) sums.used++;
-  }
-  for (const counted of node.counted ?? []) {
-    sums.devices += counted.all;
-    sums.used += counted.used;
-  }
+  if (node.state !== "" && node.state !== "up") sums.down++;
+  sums.devices += node.cells.length;
+  for (const cell of node.cells) if (cell.mark === "u") sums.used++;
 }
