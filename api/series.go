@@ -40,11 +40,12 @@ type NodeSeries struct {
 
 // DeviceSeries is how one device of the job was used.
 type DeviceSeries struct {
-	Node    string     `json:"node,omitempty"`
-	Index   int        `json:"index" doc:"of the device on its node, or in its pod"`
-	Profile string     `json:"profile,omitempty" doc:"it is a MIG instance of that profile"`
-	Source  string     `json:"source" doc:"nvml or dcgm"`
-	Of      int64      `json:"of,omitempty" doc:"bytes of its memory; left out: not known"`
-	Busy    []*float64 `json:"busy" doc:"per cent of the time"`
-	Memory  []*float64 `json:"memory" doc:"bytes in use"`
+	Node     string     `json:"node,omitempty"`
+	Index    int        `json:"index" doc:"of the device on its node, or in its pod"`
+	Instance string     `json:"instance,omitempty" doc:"number of the MIG instance, as an exporter has it"`
+	Profile  string     `json:"profile,omitempty" doc:"it is a MIG instance of that profile"`
+	Source   string     `json:"source" doc:"nvml or dcgm"`
+	Of       int64      `json:"of,omitempty" doc:"bytes of its memory; left out: not known"`
+	Busy     []*float64 `json:"busy" doc:"per cent of the time"`
+	Memory   []*float64 `json:"memory" doc:"bytes in use"`
 }

@@ -359,6 +359,18 @@ type UsageSampler interface {
 	Usage(ctx context.Context, ref Ref) (*rusage.Record, error)
 }
 
+// PodLister is an optional ability: attempts run in pods of a Kubernetes cluster.
+type PodLister interface {
+	// Pods lists the pods of an attempt that runs, as far as they are known; none of another one.
+	Pods(ref Ref) []PodName
+}
+
+// PodName names a pod.
+type PodName struct {
+	Namespace, Name string
+	Node            string // empty: not known
+}
+
 // SuspendHolds is an optional ability of a Suspender: what a suspended attempt was given stays taken.
 type SuspendHolds interface {
 	// KeepsSuspended reports whether that is so: jobs are then not suspended to make room for

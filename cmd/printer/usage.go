@@ -172,6 +172,9 @@ func Series(p Page, s *api.Series) string {
 			if len(s.Nodes) > 0 {
 				name = d.Node + " " + strconv.Itoa(d.Index)
 			}
+			if d.Profile != "" {
+				name += " " + d.Profile
+			}
 			c.drawn(name, s.Points, d.Busy, 100, share)
 			c.drawn("", s.Points, d.Memory, float64(d.Of), bytes)
 		}

@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
@@ -11,7 +13,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
-var _ engine.UsageSampler = (*Engine)(nil)
+var (
+	_ engine.UsageSampler = (*Engine)(nil)
+	_ engine.PodLister    = (*Engine)(nil)
+)
 
 const (
 	// usageWithin is how long the pods of an attempt may take to say what they use: who asks for a
@@ -79,4 +84,20 @@ func (e *Engine) Usage(ctx context.Context, ref engine.Ref) (*rusage.Record, err
 	r = r.Renamed(a.nodesOfPods(e.log.server))
 	a.live = liveUsage{r, time.Now()}
 	return r, nil
+}
+
+// Pods lists the pods of an attempt that runs; see engine.PodLister.
+func (e *Engine) Pods(ref engine.Ref) (out []engine.PodName) {
+	a, err := e.runningAttempt(ref)
+	if err != nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, i := range slices.Sorted(maps.Keys(a.pods)) {
+		if p := a.pods[i]; p != nil && p.Pod != nil && !p.gone {
+			out = append(out, engine.PodName{Namespace: p.Namespace, Name: p.Name, Node: a.nodeOf(i)})
+		}
+	}
+	return out
 }

@@ -3,12 +3,14 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/notify"
@@ -158,6 +160,20 @@ func (p *problems) checkWebhooks(n *Notify) {
 	}
 }
 
+// CheckExporter says what is wrong with the URL at which the use of GPUs is read: the page of a DCGM exporter, in
+// which {node} stands for the name of a node, or the address of a Prometheus. Empty is right.
+func CheckExporter(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(strings.ReplaceAll(text, "{node}", "node"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return fault.New(fault.Invalid, "%.100q is no http:// or https:// URL", text).
+			Advise("write the page of a DCGM exporter, http://127.0.0.1:9400/metrics, with {node} for the name of each node: http://{node}:9400/metrics, or the address of a Prometheus that scrapes it: http://prometheus:9090")
+	}
+	return nil
+}
+
 func (p *problems) checkRoom(r *Room) {
 	p.checkRange("nodes", r.Nodes, 0, 1000)
 	p.checkRange("gpus_per_node", r.GPUsPerNode, -1, 128)
@@ -166,6 +182,9 @@ func (p *problems) checkRoom(r *Room) {
 	p.checkRange("leaves_per_block", r.LeavesPerBlock, 0, 1000)
 	if r.LeavesPerBlock > 0 && r.NodesPerLeaf == 0 {
 		p.addProblem("leaves_per_block", "there are no leaves to make blocks of: give nodes_per_leaf too")
+	}
+	if err := CheckExporter(r.GPUMetrics); err != nil {
+		p.addProblem("gpu_metrics", "%s: %s", err, fault.Remedy(err))
 	}
 	switch {
 	case !slices.Contains([]string{"", "own", "shared"}, r.Network):

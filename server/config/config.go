@@ -40,7 +40,7 @@ type State struct {
 	Mine    bool     `yaml:"mine" doc:"nobody but this server reaches the state directory, whatever its mode says: a volume of a pod's own. Else one that others may write to is refused"`
 	Journal Duration `yaml:"journal" doc:"how long journal records are kept after they are part of the projection, those of the audit with them"`
 	History Duration `yaml:"history" doc:"how long ended jobs stay in the history"`
-	Series  Bytes    `yaml:"series" doc:"room for the series of jobs: how they used CPUs, memory and devices over their time (docs/reference/efficiency.md). They are removed with the history, and earlier where they need more room, the oldest first"`
+	Series  Bytes    `yaml:"series" doc:"room for the series of jobs (docs/reference/efficiency.md); the oldest are removed first"`
 	Ranks   Duration `yaml:"ranks" doc:"how long the copies of ranks' own output are kept (cox logs J.RANK; 16 MiB each at most); the job's output files are the user's"`
 	Memory  Duration `yaml:"memory" doc:"how long ended jobs stay in lists of live jobs (Slurm's MinJobAge)"`
 }
@@ -79,6 +79,7 @@ type Room struct {
 	NodesPerLeaf   int      `yaml:"nodes_per_leaf" doc:"so many virtual nodes make a leaf of the topology (leaf1, leaf2, …); 0: there is no topology"`
 	LeavesPerBlock int      `yaml:"leaves_per_block" doc:"so many leaves make a block (block1, …); 0: leaves are all there is"`
 	Levels         []string `yaml:"levels" doc:"names of the levels of the topology, outermost first, for within; default block and leaf, as far as there are any"`
+	GPUMetrics     string   `yaml:"gpu_metrics" doc:"page of a DCGM exporter, or address of a Prometheus (docs/reference/efficiency.md); empty: NVML alone"`
 	ByAddress      bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
 	Network        string   `yaml:"network" doc:"own: each virtual node has a network namespace and an address; shared: all have the machine's network. Default: own for root with more than one node, where the machine allows it"`
 	NoLimits       bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`

@@ -57,6 +57,7 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","placed":false,"gang":"coscheduling"}`:                                      "settings: gang: coscheduling is not used without",
 		`{"kubeconfig":"FILE","placed":false,"queue":"Q"}`:                                                `settings: queue: "Q"`,
 		`{"kubeconfig":"FILE","run_as":"root"}`:                                                           `settings: run_as: there is no "root"`,
+		`{"kubeconfig":"FILE","gpu_metrics":"prometheus:9090"}`:                                           `settings: gpu_metrics: "prometheus:9090" is no http:// or https:// URL`,
 		`{"kubeconfig":"FILE","image":"a b"}`:                                                             `settings: image: "a b" is no image`,
 		`{"kubeconfig":"FILE","gpu_resource":"a b"}`:                                                      `settings: gpu_resource: "a b"`,
 		`{"kubeconfig":"FILE","device_class":["A"]}`:                                                      `settings: device_class: "A"`,

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/config"
 )
 
 // kubeSettings are those of a pool of the engine kube. docs/reference/kubernetes-settings.md has the table of
@@ -67,6 +68,7 @@ type kubeSettings struct {
 	UploadRoom    string            `json:"upload_room" doc:"of workdir upload: the most that the directory has in each pod, unpacked and with what the job writes there, as 20Gi, or what the job asks for by --tmp, if that is more; beyond, the job fails. Left out: 10Gi"`
 	Checkpoints   string            `json:"checkpoints" doc:"a directory below one of paths, on a volume that lasts and that all pods share, made by its administrator with the mode 1777, in which each job has one of its own for what it saves (COX_CHECKPOINT_DIR, see Checkpoints); left out: jobs have none"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
+	GPUMetrics    string            `json:"gpu_metrics" doc:"where the use of the nodes' GPUs is read: a page of a DCGM exporter, in which {node} stands for the name of each node, or the address of a Prometheus that scrapes it; left out: GPUs are not measured"`
 }
 
 // kubeToleration is a toleration as a pod has it.
@@ -228,6 +230,9 @@ func (s *kubeSettings) checkWords() error {
 	}
 	if !slices.Contains([]string{"", "refuse", "empty", "upload"}, s.WorkDir) {
 		return wrongKube("workdir", "write refuse, empty or upload", "there is no %.70q", s.WorkDir)
+	}
+	if err := config.CheckExporter(s.GPUMetrics); err != nil {
+		return fault.New(fault.Invalid, "settings: gpu_metrics: %w", err).Advise("%s", fault.Remedy(err))
 	}
 	for field, image := range map[string]string{"image": s.Image, "agent_image": s.AgentImage} {
 		if strings.ContainsAny(image, " \t\n\"") || strings.HasPrefix(image, "-") {

@@ -59,7 +59,7 @@ func (c *call) seriesOf(v *state.View) (*api.Series, error) {
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		out.Devices = append(out.Devices, api.DeviceSeries{Node: d.Node, Index: d.Index, Profile: d.Profile, Source: d.Source, Of: d.Of, Busy: shownLine(d.Busy), Memory: shownLine(d.Memory)})
+		out.Devices = append(out.Devices, api.DeviceSeries{Node: d.Node, Index: d.Index, Instance: d.Instance, Profile: d.Profile, Source: d.Source, Of: d.Of, Busy: shownLine(d.Busy), Memory: shownLine(d.Memory)})
 	}
 	busy, memory := s.GPUs()
 	out.GPUs, out.GPUMemory = shownLine(busy), shownLine(memory)

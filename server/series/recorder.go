@@ -233,31 +233,37 @@ func (r *Recorder) measureAll(ctx context.Context, now time.Time) {
 	asking.Wait()
 }
 
-func (r *Recorder) measureRun(ctx context.Context, x *run, gpus []ExportedGPU) {
-	m := Measured{Source: Pod, Pause: max(r.pauseOf(x.Pool), x.series.Step)}
-	if x.Pool == r.cfg.Local {
-		m.Source = Supervisor
+func (r *Recorder) measureRun(ctx context.Context, x *run, gpus exported) {
+	pause := max(r.pauseOf(x.Pool), x.series.Step)
+	var samples []GPUSample
+	if len(gpus.all) > 0 {
+		samples = gpus.by.Match(gpus.all, &x.Attempt)
 	}
-	if gpus != nil {
-		m.GPUs = r.cfg.GPUs(x.Pool).Match(gpus, &x.Attempt)
-	}
-	m.Used = r.askEngine(ctx, x)
+	used := r.askEngine(ctx, x)
 	now := r.cfg.Now()
-	x.next = now.Add(m.Pause)
-	if m.Used != nil && !m.Used.At.IsZero() {
-		if !m.Used.At.After(x.series.Last.At) {
-			m.Used = nil // the answer of before
-		} else if len(m.GPUs) == 0 {
-			now = m.Used.At
-		}
-	}
-	if m.Used == nil && len(m.GPUs) == 0 {
-		return
-	}
+	x.next = now.Add(pause)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x.series.Add(now, m)
-	x.changed = true
+	if len(samples) > 0 {
+		x.series.AddGPUs(now, samples, pause)
+		x.changed = true
+	}
+	if used != nil {
+		at := used.At
+		if at.IsZero() {
+			at = now // of an older agent
+		}
+		x.series.AddUsed(at, used, r.sourceOf(x.Pool), pause)
+		x.changed = true
+	}
+}
+
+// sourceOf is who measures what jobs of a pool use.
+func (r *Recorder) sourceOf(pool string) string {
+	if pool == r.cfg.Local {
+		return Supervisor
+	}
+	return Pod
 }
 
 // askEngine asks what an attempt has used so far; nil: nobody knows.
@@ -285,12 +291,8 @@ func (r *Recorder) askEngine(ctx context.Context, x *run) *rusage.Record {
 func (r *Recorder) endRun(ctx context.Context, x *run) {
 	v, err := r.cfg.Plane.Job(ctx, x.Job)
 	if err == nil && !v.Job.Ended.IsZero() && v.Report.Used != nil && v.Report.Ref == x.Ref {
-		source := Pod
-		if x.Pool == r.cfg.Local {
-			source = Supervisor
-		}
 		r.mu.Lock()
-		x.series.Add(v.Job.Ended, Measured{Used: v.Report.Used, Source: source, Pause: r.pauseOf(x.Pool)})
+		x.series.AddUsed(v.Job.Ended, v.Report.Used, r.sourceOf(x.Pool), r.pauseOf(x.Pool))
 		r.mu.Unlock()
 		x.changed = true
 	}
@@ -308,27 +310,37 @@ func (r *Recorder) writeRun(x *run) {
 	x.changed, x.wrote = false, r.cfg.Now()
 }
 
+// exported is what an exporter says.
+type exported struct {
+	by  Exporter
+	all []ExportedGPU
+}
+
 // lookAtGPUs asks the exporters of the pools of attempts that hold devices.
-func (r *Recorder) lookAtGPUs(ctx context.Context, due []*run) map[string][]ExportedGPU {
+func (r *Recorder) lookAtGPUs(ctx context.Context, due []*run) map[string]exported {
 	if r.cfg.GPUs == nil {
 		return nil
 	}
 	nodes := map[string][]string{}
 	for _, x := range due {
 		for i := range x.Claims {
-			if len(x.Claims[i].Devices) > 0 && r.cfg.GPUs(x.Pool) != nil {
+			if len(x.Claims[i].Devices) > 0 {
 				nodes[x.Pool] = append(nodes[x.Pool], x.Claims[i].Node)
 			}
 		}
 	}
-	out := map[string][]ExportedGPU{}
+	out := map[string]exported{}
 	for pool, names := range nodes {
+		by := r.cfg.GPUs(pool)
+		if by == nil {
+			continue
+		}
 		slices.Sort(names)
-		all, err := r.cfg.GPUs(pool).Look(ctx, slices.Compact(names))
-		if err != nil {
+		all, err := by.Look(ctx, slices.Compact(names))
+		if err != nil && ctx.Err() == nil {
 			r.cfg.Log.Warn("read the exporter of GPUs", "pool", pool, "error", err)
 		}
-		out[pool] = all
+		out[pool] = exported{by, all}
 	}
 	return out
 }

@@ -60,13 +60,14 @@ type NodeTrack struct {
 
 // DeviceTrack is one device of the attempt.
 type DeviceTrack struct {
-	Node    string `json:"node,omitempty"`
-	Index   int    `json:"index"`
-	Profile string `json:"profile,omitempty"` // it is a MIG instance of that profile
-	Source  string `json:"source"`
-	Of      int64  `json:"of,omitempty"` // its memory, bytes; 0: not known
-	Busy    Line   `json:"busy,omitempty"`
-	Memory  Line   `json:"memory,omitempty"` // in use, bytes
+	Node     string `json:"node,omitempty"`
+	Index    int    `json:"index"`
+	Instance string `json:"instance,omitempty"` // number of the MIG instance, as an exporter has it
+	Profile  string `json:"profile,omitempty"`  // it is a MIG instance of that profile
+	Source   string `json:"source"`
+	Of       int64  `json:"of,omitempty"` // its memory, bytes; 0: not known
+	Busy     Line   `json:"busy,omitempty"`
+	Memory   Line   `json:"memory,omitempty"` // in use, bytes
 }
 
 // Line is a value for each interval, NaN where it is not known. It may be shorter than the series.
@@ -140,10 +141,11 @@ func averageOf(a, b float64) float64 { return (a + b) / 2 }
 
 // baseline is what was known at the last sample: averages are of what came since.
 type baseline struct {
-	At    time.Time                `json:"at,omitzero"`
-	CPU   time.Duration            `json:"cpu,omitempty"`
-	Nodes map[string]time.Duration `json:"nodes,omitempty"` // CPU time by node
-	GPUs  map[string]gpuBaseline   `json:"gpus,omitempty"`  // by node and index
+	At       time.Time                `json:"at,omitzero"`
+	Exported time.Time                `json:"exported,omitzero"` // when an exporter was read
+	CPU      time.Duration            `json:"cpu,omitempty"`
+	Nodes    map[string]time.Duration `json:"nodes,omitempty"` // CPU time by node
+	GPUs     map[string]gpuBaseline   `json:"gpus,omitempty"`  // by node and index
 }
 
 // gpuBaseline is how often a device had been sampled, and the sum of the samples.
@@ -237,37 +239,46 @@ const nearPast = 3
 type GPUSample struct {
 	Node     string
 	Index    int
+	Instance string  // number of the MIG instance; empty: it is none
 	Profile  string  // it is a MIG instance of that profile
 	Busy     float64 // per cent; NaN: not known
 	Used, Of int64   // bytes of its memory in use, and in all; 0: not known
 }
 
-// Measured is what was found out about an attempt at a moment.
-type Measured struct {
-	Used   *rusage.Record // since its start; nil: nobody knows
-	Source string         // of Used: Supervisor or Pod
-	GPUs   []GPUSample
-	Pause  time.Duration // how often the attempt is measured
-}
-
-// Add adds what was measured until a moment. One that is not after the last one says nothing new.
-func (s *Series) Add(now time.Time, m Measured) {
-	if !now.After(s.Last.At) {
+// AddUsed adds what the attempt has used until a moment. source is Supervisor or Pod; pause is how often it is
+// asked. What is not of after the last moment says nothing new.
+func (s *Series) AddUsed(now time.Time, used *rusage.Record, source string, pause time.Duration) {
+	since := s.Last.At
+	if !now.After(since) {
 		return
 	}
-	since := s.Last.At
 	at := s.reach(since, now)
-	near := at
-	if now.Sub(since) > nearPast*m.Pause {
-		near.from = near.to
-	}
-	for i := range m.GPUs {
-		s.addExported(&m.GPUs[i], near, since)
-	}
-	if m.Used != nil {
-		s.addUsed(m.Used, m.Source, at, near, since, now)
-	}
+	s.addUsed(used, source, at, nearSpan(at, now.Sub(since), pause), since, now)
 	s.Last.At = now
+}
+
+// AddGPUs adds what an exporter says of the attempt's devices at a moment.
+func (s *Series) AddGPUs(now time.Time, gpus []GPUSample, pause time.Duration) {
+	since := s.Last.Exported
+	if since.IsZero() {
+		since = s.Start
+	}
+	if !now.After(since) {
+		return
+	}
+	at := nearSpan(s.reach(since, now), now.Sub(since), pause)
+	for i := range gpus {
+		s.addExported(&gpus[i], at, since)
+	}
+	s.Last.Exported = now
+}
+
+// nearSpan is the intervals for which a value of now stands.
+func nearSpan(at span, past, pause time.Duration) span {
+	if past > nearPast*pause {
+		at.from = at.to
+	}
+	return at
 }
 
 func (s *Series) addUsed(used *rusage.Record, source string, at, near span, since, now time.Time) {
@@ -292,15 +303,15 @@ func (s *Series) addUsed(used *rusage.Record, source string, at, near span, sinc
 }
 
 // findDevice is the track of a device; nil: there are too many, or another source measures it, which is better.
-func (s *Series) findDevice(node string, index int, source string) *DeviceTrack {
-	i, found := slices.BinarySearchFunc(s.Devices, DeviceTrack{Node: node, Index: index}, func(a, b DeviceTrack) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
+func (s *Series) findDevice(node string, index int, instance, source string) *DeviceTrack {
+	i, found := slices.BinarySearchFunc(s.Devices, DeviceTrack{Node: node, Index: index, Instance: instance}, func(a, b DeviceTrack) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Instance, b.Instance))
 	})
 	switch {
 	case !found && len(s.Devices) >= MaxDevices:
 		return nil
 	case !found:
-		s.Devices = slices.Insert(s.Devices, i, DeviceTrack{Node: node, Index: index, Source: source})
+		s.Devices = slices.Insert(s.Devices, i, DeviceTrack{Node: node, Index: index, Instance: instance, Source: source})
 	case s.Devices[i].Source == DCGM && source == NVML:
 		return nil
 	}
@@ -311,7 +322,7 @@ func (s *Series) findDevice(node string, index int, source string) *DeviceTrack 
 
 // addSampled adds what the server itself sampled of a GPU since the attempt began.
 func (s *Series) addSampled(node string, g *rusage.GPU, at, near span, since time.Time) {
-	d := s.findDevice(node, g.Index, NVML)
+	d := s.findDevice(node, g.Index, "", NVML)
 	if d == nil {
 		return
 	}
@@ -336,7 +347,7 @@ func (s *Series) addSampled(node string, g *rusage.GPU, at, near span, since tim
 
 // addExported adds what an exporter says of a device at a moment.
 func (s *Series) addExported(g *GPUSample, near span, since time.Time) {
-	d := s.findDevice(g.Node, g.Index, DCGM)
+	d := s.findDevice(g.Node, g.Index, g.Instance, DCGM)
 	if d == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func sameLine(t *testing.T, what string, got, want Line) {
 func TestIntervals(t *testing.T) {
 	s := New(engine.Ref{Allocation: 1, Attempt: 1}, began, 10*time.Second)
 	add := func(after time.Duration, r *rusage.Record) {
-		s.Add(began.Add(after), Measured{Used: r, Source: Supervisor, Pause: 10 * time.Second})
+		s.AddUsed(began.Add(after), r, Supervisor, 10*time.Second)
 	}
 	add(5*time.Second, used(10*time.Second, 100))    // 2 CPUs in the first half
 	add(10*time.Second, used(10*time.Second, 50))    // none in the second
@@ -73,7 +73,7 @@ func TestFull(t *testing.T) {
 		if after == 1000*time.Second {
 			memory = 5000
 		}
-		s.Add(began.Add(after), Measured{Used: used(cpu, memory), Source: Supervisor, Pause: s.Step})
+		s.AddUsed(began.Add(after), used(cpu, memory), Supervisor, s.Step)
 		if n := s.Points(); n > MaxPoints || after > time.Hour && n < MaxPoints/2-1 {
 			t.Fatalf("%d points after %s", n, after)
 		}
@@ -101,14 +101,15 @@ func TestGPUs(t *testing.T) {
 		return rusage.GPU{Index: 3, Samples: samples, Busy: busy, Memory: 70, Now: 60, Of: 80}
 	}
 	for i, g := range []rusage.GPU{gpu(1, 40), gpu(3, 80), gpu(3, 80), gpu(1, 10)} { // 40, 100, nothing new, begun anew
-		s.Add(began.Add(time.Duration(i+1)*10*time.Second), Measured{Used: used(time.Second, 1, g), Source: Supervisor, Pause: 10 * time.Second})
+		s.AddUsed(began.Add(time.Duration(i+1)*10*time.Second), used(time.Second, 1, g), Supervisor, 10*time.Second)
 	}
 	sameLine(t, "busy", s.Devices[0].Busy, Line{40, 100, unknown, 10})
 	sameLine(t, "memory", s.Devices[0].Memory, Line{60, 60, 60, 60})
-	s.Add(began.Add(50*time.Second), Measured{
-		Used: used(time.Second, 1, gpu(2, 90)), Source: Supervisor, Pause: 10 * time.Second,
-		GPUs: []GPUSample{{Node: "v1", Index: 3, Busy: 50, Used: 20, Of: 80}, {Node: "v1", Index: 1, Profile: "1g.10gb", Busy: 100, Used: 40, Of: 100}, {Node: "v0", Index: 9, Busy: unknown, Used: 1, Of: 100}},
-	})
+	s.Last.Exported = began.Add(40 * time.Second)
+	s.AddGPUs(began.Add(50*time.Second), []GPUSample{
+		{Node: "v1", Index: 3, Busy: 50, Used: 20, Of: 80}, {Node: "v1", Index: 1, Instance: "7", Profile: "1g.10gb", Busy: 100, Used: 40, Of: 100}, {Node: "v0", Index: 9, Busy: unknown, Used: 1, Of: 100},
+	}, 10*time.Second)
+	s.AddUsed(began.Add(50*time.Second), used(time.Second, 1, gpu(2, 90)), Supervisor, 10*time.Second)
 	if len(s.Devices) != 3 || s.Devices[0].Node != "v0" || s.Devices[1].Profile != "1g.10gb" || s.Devices[2].Source != DCGM {
 		t.Fatalf("the devices are %+v", s.Devices)
 	}
