@@ -172,7 +172,7 @@ func TestWaits(t *testing.T) {
 // TestHistogram: a quantile is that of the numbers, sorted: exact below 256, else at most one per cent
 // too small.
 //
-// Seen to fail with: buckets that begin one too late.
+// Seen to fail with: buckets of half as many numbers.
 func TestHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Int64Range(0, 1<<uint(rapid.IntRange(1, 40).Draw(t, "bits"))), 1, 200).Draw(t, "numbers")

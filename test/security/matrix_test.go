@@ -2,6 +2,7 @@ package security
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,6 +81,7 @@ type probe struct {
 	query   string
 	prepare func(s *site, o *objects)
 	sees    bool // the object is looked for in the answer
+	owner   bool // … by the name of its owner
 }
 
 func change(verb, more string) probe {
@@ -112,6 +114,7 @@ var probes = map[string]probe{
 	"GET /v1/jobs shows sorted":                  {sees: true, query: "?sort=-id&columns=job_name&match="},
 	"GET /v1/history shows":                      {sees: true, query: "?names="},
 	"GET /v1/history shows as text":              {sees: true, query: "?columns=job_name&names="},
+	"GET /v1/reports/{kind} shows":               {sees: true, owner: true, query: "?by=user&users="},
 	"POST /v1/jobs/change cancel":                change("cancel", ""),
 	"POST /v1/jobs/change hold":                  change("hold", ""),
 	"POST /v1/jobs/change hold firmly":           change("hold", `,"firm":true`),
@@ -296,8 +299,12 @@ func (s *site) request(l *line, id *identity, p *probe, kind string) (resp *http
 		case "none":
 			subject, name = "999999", "none"
 		}
+		if p.owner {
+			name = map[string]string{"own": "anna", "other": "ben"}[kind]
+			name = cmp.Or(name, "nobody-here")
+		}
 	}
-	path := strings.NewReplacer("{job}", subject, "{node}", "v1", "{name}", "cmdline", "{kind}", "usage").Replace(l.path)
+	path := strings.NewReplacer("{job}", subject, "{node}", "v1", "{name}", "cmdline", "{kind}", "waits").Replace(l.path)
 	if strings.Contains(path, "{id}") {
 		key := "abcdefghij"
 		if kind == "own" {
@@ -393,7 +400,7 @@ func TestNoOtherMethodIsServed(t *testing.T) {
 			if slices.Contains(documented, m+" "+path) || open || m+" "+path == "GET /v1/jobs/change" { // the job "change"
 				continue
 			}
-			resp, _ := s.ask(root, m, strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "cmdline", "{kind}", "usage", "{id}", "x").Replace(path), "")
+			resp, _ := s.ask(root, m, strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "cmdline", "{kind}", "waits", "{id}", "x").Replace(path), "")
 			if resp.StatusCode != http.StatusMethodNotAllowed && resp.StatusCode != http.StatusNotFound {
 				t.Errorf("%s %s: %s", m, path, resp.Status)
 			}
