@@ -193,6 +193,9 @@ func (c *Column) format(x float64) string {
 	case unitCount:
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	case unitRatio:
+		if c.Name == "shares" && x < 0 {
+			return "parent"
+		}
 		return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 2, 64), ".00")
 	}
 	if strings.HasPrefix(c.Name, "cost") {
