@@ -265,6 +265,7 @@ type Select struct {
 	Names      []string `json:"names,omitempty"`
 	States     []string `json:"states,omitempty"`
 	Nodes      []string `json:"nodes,omitempty"`
+	Pools      []string `json:"pools,omitempty" doc:"pools that run the jobs, or in which they wait"`
 	All        bool     `json:"all,omitempty" doc:"every live job that the caller may change"`
 }
 

@@ -134,6 +134,7 @@ func Submit(s *api.Submit) []byte {
 		o.Raw("files", f.End())
 	}
 	o.True("test_only", s.TestOnly)
+	o.Text("pool", s.Pool)
 	return o.End()
 }
 
@@ -148,6 +149,7 @@ func Select(s *api.Select) []byte {
 	o.Texts("names", s.Names)
 	o.Texts("states", s.States)
 	o.Texts("nodes", s.Nodes)
+	o.Texts("pools", s.Pools)
 	o.True("all", s.All)
 	return o.End()
 }

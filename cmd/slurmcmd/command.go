@@ -45,7 +45,8 @@ type Command struct {
 	client *fastclient.Client
 
 	chosen  clusterChoice
-	cluster string // the name of the server's cluster, once it is known
+	cluster string   // the name of the server's cluster, once it is known …
+	pools   []string // … and those of its pools
 }
 
 // Begin makes a command of its streams.

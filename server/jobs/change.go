@@ -183,7 +183,7 @@ func (c *call) findTargets(ch *api.Change) ([]target, *api.Changed, error) {
 	if len(sel.IDs) > 0 && len(sel.States) == 0 {
 		sel.States = []string{"all"} // a job that is named is meant as it is
 	}
-	s, err := selectJobs(sel)
+	s, err := selectJobs(sel, c.s.cfg.Plane.Pools)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,7 +38,7 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 		}
 		f := columns[col]
 		if col == column.Pool {
-			f = textColumn(func(v *state.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
+			f = textColumn(func(v *state.View) string { return poolOf(v, home) })
 		}
 		cols, which = append(cols, f), append(which, n)
 		whole = whole || col == column.MemoryPerCPU

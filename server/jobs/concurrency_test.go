@@ -45,7 +45,7 @@ func TestWhatIsNamedTwiceIsReadOnce(t *testing.T) {
 		t.Errorf("sets: %v", err)
 	}
 	lists := slices.Repeat([]string{"v[1-60000]", "w[1-60000]"}, 20)
-	if _, err := selectJobs(api.Select{Nodes: lists}); fault.KindOf(err) != fault.Invalid {
+	if _, err := selectJobs(api.Select{Nodes: lists}, nil); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("host lists: %v", err)
 	}
 }

@@ -256,7 +256,7 @@ func BenchmarkList(b *testing.B) {
 	p.Fill(b, 10000, "anna", 2001, nil)
 	s := register(p, &servertest.Log{}, nil)
 	defer s.Close()
-	sel, _ := selectJobs(api.Select{})
+	sel, _ := selectJobs(api.Select{}, nil)
 	cols, names, _, err := columnsOf([]string{"name", "partition", "job_name", "user", "state", "started", "time_limit", "nodes_min", "node_list", "reason", "priority", "flags"}, "")
 	if err != nil {
 		b.Fatal(err)
@@ -278,7 +278,7 @@ func BenchmarkListJSON(b *testing.B) {
 	p.Fill(b, 10000, "anna", 2001, nil)
 	s := register(p, &servertest.Log{}, nil)
 	defer s.Close()
-	sel, _ := selectJobs(api.Select{})
+	sel, _ := selectJobs(api.Select{}, nil)
 	c := &call{s.NewCall(nil, httptest.NewRequest("GET", "/", nil)), s}
 	c.ID = auth.Identity{Admin: true}
 	for b.Loop() {

@@ -32,7 +32,7 @@ type narrow struct {
 
 // selectNarrowed reads a selection with what narrows it.
 func (s *Service) selectNarrowed(q *SelectQuery, n *NarrowQuery) (*selection, error) {
-	sel, err := selectJobs(q.toSelect())
+	sel, err := selectJobs(q.toSelect(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (n *narrow) matchesView(v *state.View) bool {
 	if len(n.reasons) > 0 && (v.Job.State != job.Pending || !slices.Contains(n.reasons, string(v.Why.Code))) {
 		return false
 	}
-	if len(n.pools) > 0 && !slices.Contains(n.pools, cmp.Or(v.Pool, v.Job.Spec.Pool, n.home)) {
+	if len(n.pools) > 0 && !slices.Contains(n.pools, poolOf(v, n.home)) {
 		return false
 	}
 	if n.match == "" {
@@ -125,7 +125,7 @@ func (s *Service) countJobs(c *call, in *countInput) (*api.JobCounts, error) {
 			out.Reasons[string(v.Why.Code)]++
 		}
 		sp := v.Job.Spec
-		out.Pools[cmp.Or(v.Pool, sp.Pool, home)]++
+		out.Pools[poolOf(v, home)]++
 		for _, p := range sp.Partitions {
 			out.Partitions[p]++
 		}

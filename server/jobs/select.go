@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -89,8 +91,17 @@ func parseIDs(texts []string) ([]slurmfmt.JobID, error) {
 
 // selectJobs reads a selection. Without states live jobs are meant; "all" are live
 // ones and those of the memory's window.
-func selectJobs(s api.Select) (*selection, error) {
+func selectJobs(s api.Select, views func() []pools.View) (*selection, error) {
 	out := &selection{accounts: s.Accounts, partitions: s.Partitions, qos: s.QOS, names: s.Names}
+	if len(s.Pools) > 0 {
+		all := views()
+		out.narrow.pools, out.narrow.home = s.Pools, pools.DefaultPool(all)
+		for _, name := range s.Pools {
+			if !slices.ContainsFunc(all, func(v pools.View) bool { return v.Name == name }) {
+				return nil, fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("cox pool list shows the pools")
+			}
+		}
+	}
 	ids, err := parseIDs(s.IDs)
 	if err != nil {
 		return nil, err
@@ -202,6 +213,14 @@ func (s *selection) matchesView(v *state.View) bool {
 // matchesState says whether a job is in one of the states that are asked for.
 func (s *selection) matchesState(v *state.View) bool {
 	return s.states&(1<<v.Job.State) != 0 || s.flags != 0 && v.Job.Flags&s.flags != 0
+}
+
+// poolOf is the pool that runs a job, or in which it waits. Jobs that name none wait in home.
+func poolOf(v *state.View, home string) string {
+	if v.Job.State == job.Pending && v.Ref.Attempt == 0 { // it may have moved since its last attempt
+		return cmp.Or(v.Job.Spec.Pool, home)
+	}
+	return cmp.Or(v.Pool, v.Job.Spec.Pool, home)
 }
 
 func isAmong(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }

@@ -62,10 +62,11 @@ func run(c *slurmcmd.Command, args []string) error {
 	if l.clusters != nil {
 		c.ChooseClusters(*l.clusters)
 	}
-	if _, err := c.CheckClusters(); err != nil {
+	_, pools, err := c.CheckPools()
+	if err != nil {
 		return err
 	}
-	s := &session{Command: c, line: l}
+	s := &session{Command: c, line: l, pool: strings.Join(pools, ",")}
 	if s.addr, err = address.Find("", ""); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (s *session) submit() error {
 	syscall.Umask(int(mask))
 	req := &api.Submit{
 		Form: api.FormAllocation, Args: append([]string{"--job-name=" + name}, s.line.options...),
-		Environ: slices.DeleteFunc(slices.Clone(s.Environ()), isSbatchVariable), Dir: dir, Host: host, Umask: &mask,
+		Environ: slices.DeleteFunc(slices.Clone(s.Environ()), isSbatchVariable), Dir: dir, Host: host, Umask: &mask, Pool: s.pool,
 	}
 	if !s.line.noShell {
 		req.Lease = int64(leaseTime.Seconds())

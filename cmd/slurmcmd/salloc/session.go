@@ -37,6 +37,7 @@ type session struct {
 	*slurmcmd.Command
 	addr     address.Address
 	line     *line
+	pool     string           // of --clusters: names joined by commas; empty: any
 	listener *holder.Listener // nil: the allocation has no holder that connects
 	held     *holder.Held     // nil: it has not connected
 	id       string

@@ -2,6 +2,7 @@ package sbatch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ func run(c *slurmcmd.Command, args []string) error {
 	if line.Clusters != nil {
 		c.ChooseClusters(strings.Join(line.Clusters, ","))
 	}
-	cluster, err := c.CheckClusters()
+	cluster, pools, err := c.CheckPools()
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,7 @@ func run(c *slurmcmd.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	req.Pool = strings.Join(pools, ",")
 	client, err := c.Client()
 	if err != nil {
 		return err
@@ -70,6 +72,9 @@ func run(c *slurmcmd.Command, args []string) error {
 	v, err := client.JSON("POST", "/v1/jobs", fastclient.Submit(req))
 	if err != nil {
 		return err
+	}
+	if len(pools) > 0 {
+		cluster = cmp.Or(v.Get("pool").Text(), pools[0])
 	}
 	return printAnswer(c, client, &line, v, cluster)
 }

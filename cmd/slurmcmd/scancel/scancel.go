@@ -93,7 +93,7 @@ func (k *killer) run(args []string) error {
 		return nil
 	}
 	k.ChooseClustersFrom("SLURM_CLUSTERS")
-	if _, err := k.CheckClusters(); err != nil {
+	if _, k.sel.Pools, err = k.CheckPools(); err != nil {
 		return err
 	}
 	if k.me {
@@ -110,6 +110,14 @@ func (k *killer) run(args []string) error {
 		return slurmcmd.Textf("No job identification provided")
 	case k.matchesNothing():
 		return nil
+	case len(k.sel.IDs) > 0 && len(k.sel.Pools) > 0 && !filtered && !k.ask:
+		asked := strings.Join(k.sel.IDs, ",")
+		if err := k.resolveSelection(); err != nil {
+			return err
+		}
+		if len(k.sel.IDs) == 0 {
+			return slurmcmd.Textf("Kill job error on job id %s: Invalid job id specified", asked)
+		}
 	case filtered && len(k.sel.IDs) > 0, k.ask, len(k.reservations) > 0:
 		if err := k.resolveSelection(); err != nil || len(k.sel.IDs) == 0 {
 			return err
@@ -201,7 +209,7 @@ func (k *killer) resolveSelection() error {
 	rows, err := jobs.Get(c, "/v1/jobs", &want, k.Now,
 		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", slurmcmd.JoinFilter(s.Accounts),
 		"partitions", slurmcmd.JoinFilter(s.Partitions), "qos", slurmcmd.JoinFilter(s.QOS),
-		"states", strings.Join(s.States, ","), "nodes", slurmcmd.JoinFilter(s.Nodes), "collapse", collapseParam(s))
+		"states", strings.Join(s.States, ","), "nodes", slurmcmd.JoinFilter(s.Nodes), "collapse", collapseParam(s), "pools", strings.Join(s.Pools, ","))
 	switch {
 	case slurmcmd.IsNotFound(err):
 		k.sel = api.Select{}

@@ -23,7 +23,7 @@ func (s *show) printReservations() error {
 	}
 	shown := 0
 	if !s.noHeader {
-		s.writeHeading()
+		s.writeHeading(s.heading)
 	}
 	line := func(name, state, from, until, span, nodes string) {
 		fmt.Fprintf(s.Out, "%-*s  %8s  %19s  %19s  %11s  %s\n", wide, name, state, from, until, span, nodes)

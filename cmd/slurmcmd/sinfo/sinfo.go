@@ -46,7 +46,8 @@ type show struct {
 	*slurmcmd.Command
 	partitions, states, nodes []string
 	format, long, sort        string
-	heading                   string // the cluster's name, which stands above the table with -M
+	heading                   string   // the cluster's name, which stands above the table with -M
+	pools                     []string // of --clusters; none: all
 	dead, responding          bool
 	noHeader, byNode, wide    bool
 	reasons, summary, resv    bool
@@ -130,7 +131,7 @@ func (s *show) parse(args []string) (done bool, err error) {
 		s.sort = s.Getenv("SINFO_SORT")
 	}
 	s.ChooseClustersFrom("SLURM_CLUSTERS")
-	s.heading, err = s.CheckClusters()
+	s.heading, s.pools, err = s.CheckPools()
 	return false, err
 }
 
@@ -196,7 +197,10 @@ func (s *show) addStates(list string) error {
 
 // run asks and prints once.
 func (s *show) run() error {
-	if s.resv {
+	switch {
+	case s.resv && len(s.pools) > 0:
+		return fault.New(fault.Unsupported, "--reservation shows the reservations of all pools, and --clusters names some").Advise("leave --clusters out")
+	case s.resv:
 		return s.printReservations()
 	}
 	c, err := s.Client()
@@ -211,6 +215,44 @@ func (s *show) run() error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case len(s.pools) == 0:
+		return s.showNodes(s.heading, parts, nodes)
+	case s.json:
+		parts, nodes = ofPools(s.pools, parts, nodes)
+		return s.showNodes("", parts, nodes)
+	}
+	for i, p := range s.pools { // a table for each, as Slurm has for clusters
+		if i > 0 && !s.noHeader {
+			s.Out.WriteString("\n")
+		}
+		parts, nodes := ofPools([]string{p}, parts, nodes)
+		if err := s.showNodes(p, parts, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofPools are the nodes of some pools, and the partitions that have some of these.
+func ofPools(pools []string, parts []fleet.Partition, nodes []fleet.Node) (some []fleet.Partition, of []fleet.Node) {
+	has := map[string]bool{}
+	for i := range nodes {
+		if slices.Contains(pools, nodes[i].Pool) {
+			of = append(of, nodes[i])
+			has[nodes[i].Name] = true
+		}
+	}
+	for i := range parts {
+		if slices.ContainsFunc(parts[i].Nodes, func(n string) bool { return has[n] }) {
+			some = append(some, parts[i])
+		}
+	}
+	return some, of
+}
+
+// showNodes prints nodes below a heading.
+func (s *show) showNodes(heading string, parts []fleet.Partition, nodes []fleet.Node) error {
 	if s.json {
 		s.used = make([]bool, len(fields))
 		for _, l := range "PtcmGfz" {
@@ -227,7 +269,7 @@ func (s *show) run() error {
 	s.sortGroups(list)
 	var b []byte
 	if !s.noHeader {
-		s.writeHeading()
+		s.writeHeading(heading)
 		s.Out.Write(f.Append(nil, func(b []byte, i int) []byte { return append(b, fields[i].head...) }))
 	}
 	for _, g := range list {
@@ -239,11 +281,11 @@ func (s *show) run() error {
 
 // writeHeading writes what Slurm has above the table: the date of a long or repeated one, and
 // the cluster's name with -M.
-func (s *show) writeHeading() {
+func (s *show) writeHeading(cluster string) {
 	if s.wide || s.iterate > 0 {
 		s.Out.WriteString(s.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
 	}
-	s.WriteClusterHeading(s.heading)
+	s.WriteClusterHeading(cluster)
 }
 
 // defaultFormat is the format that sinfo has for itself.

@@ -174,10 +174,11 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 		return nil
 	}
 	ids, states, users, parts, cols := split("ids"), split("states"), split("users"), split("partitions"), split("columns")
+	pools := split("pools")
 	var b []byte
 	n := 0
 	for _, j := range s.Jobs {
-		if len(ids) > 0 && !slices.Contains(ids, j["id"]) && !slices.Contains(ids, j["name"]) && !slices.Contains(ids, j["array_job"]) ||
+		if len(pools) > 0 && !slices.Contains(pools, j["pool"]) || len(ids) > 0 && !slices.Contains(ids, j["id"]) && !slices.Contains(ids, j["name"]) && !slices.Contains(ids, j["array_job"]) ||
 			len(parts) > 0 && !slices.Contains(parts, j["partition"]) || len(states) > 0 && !slices.Contains(states, j["state"]) || len(users) > 0 && !slices.Contains(users, j["user"]) && !slices.Contains(users, j["uid"]) {
 			continue
 		}

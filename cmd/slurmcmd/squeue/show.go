@@ -25,6 +25,22 @@ const nameWidth = 20
 
 // showJobs asks for the jobs and prints them.
 func (q *query) showJobs() error {
+	if len(q.pools) == 0 || q.json {
+		return q.showJobsOf(q.heading, q.pools)
+	}
+	for i, p := range q.pools { // a table for each, as Slurm has for clusters
+		if i > 0 && !q.noHeader {
+			q.Out.WriteString("\n")
+		}
+		if err := q.showJobsOf(p, []string{p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showJobsOf shows the jobs of some pools, or of all, below a heading.
+func (q *query) showJobsOf(heading string, pools []string) error {
 	var want jobs.Want
 	format, err := q.parseFormat(&want)
 	if err != nil {
@@ -53,7 +69,7 @@ func (q *query) showJobs() error {
 	if q.perPartition {
 		want.Add(column.Partition)
 	}
-	rows, err := q.fetchRows(&want)
+	rows, err := q.fetchRows(&want, pools)
 	if err != nil {
 		return err
 	}
@@ -77,7 +93,7 @@ func (q *query) showJobs() error {
 		if q.wide || q.iterate > 0 {
 			q.Out.WriteString(q.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
 		}
-		q.WriteClusterHeading(q.heading)
+		q.WriteClusterHeading(heading)
 	}
 	if q.steps {
 		q.printSteps(list)
@@ -126,7 +142,7 @@ func (q *query) parseFormat(want *jobs.Want) (layout.Format, error) {
 
 // fetchRows gets the jobs; nil without an error means that it was already said why there
 // are none.
-func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
+func (q *query) fetchRows(want *jobs.Want, pools []string) (*jobs.Rows, error) {
 	if slurmcmd.MatchesNothing(q.ids, q.users, q.accounts, q.partitions, q.qos, q.names, q.nodes, q.states, q.reservations, q.licenses) {
 		return jobs.None(want, q.Now), nil
 	}
@@ -145,7 +161,7 @@ func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
 	rows, err := jobs.Get(c, "/v1/jobs", want, q.Now,
 		"ids", slurmcmd.JoinFilter(q.ids), "users", slurmcmd.JoinFilter(q.users), "accounts", slurmcmd.JoinFilter(q.accounts),
 		"partitions", slurmcmd.JoinFilter(q.partitions), "qos", slurmcmd.JoinFilter(q.qos), "names", slurmcmd.JoinFilter(q.names),
-		"nodes", slurmcmd.JoinFilter(q.nodes), "states", states, "collapse", collapse)
+		"nodes", slurmcmd.JoinFilter(q.nodes), "states", states, "collapse", collapse, "pools", strings.Join(pools, ","))
 	if slurmcmd.IsNotFound(err) {
 		if len(q.ids) > 1 {
 			return jobs.None(want, q.Now), nil

@@ -41,9 +41,10 @@ type query struct {
 	*slurmcmd.Command
 	ids, users, accounts, partitions, qos, names, states, reservations, licenses, nodes []string
 
-	format, long    string // of -o and -O
-	namesCluster    bool   // a column of the format is the cluster's name
-	heading         string // the cluster's name, which stands above the table with -M
+	format, long    string   // of -o and -O
+	namesCluster    bool     // a column of the format is the cluster's name
+	heading         string   // the cluster's name, which stands above the table with -M
+	pools           []string // of --clusters; none: all
 	sort            string
 	wide, start     bool // -l, --start
 	noHeader, array bool
@@ -144,7 +145,7 @@ func (q *query) parse(args []string) (done bool, err error) {
 	if q.onlyState && q.format == "" && q.long == "" {
 		q.format = formatState
 	}
-	q.heading, err = q.CheckClusters()
+	q.heading, q.pools, err = q.CheckPools()
 	return false, err
 }
 

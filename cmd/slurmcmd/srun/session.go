@@ -35,6 +35,7 @@ type session struct {
 	*slurmcmd.Command
 	addr     address.Address
 	line     *line
+	pool     string // of --clusters: names joined by commas; empty: any
 	client   *fastclient.Client
 	listener *holder.Listener // nil: the job runs its step itself
 	id       string

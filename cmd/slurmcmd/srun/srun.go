@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/agent/ownlimit"
@@ -55,10 +56,11 @@ func run(c *slurmcmd.Command, args []string) error {
 		c.ChooseClusters(*l.clusters)
 	}
 	c.ChooseClustersFrom("SLURM_CLUSTERS")
-	if _, err := c.CheckClusters(); err != nil {
+	_, pools, err := c.CheckPools()
+	if err != nil {
 		return err
 	}
-	s := &session{Command: c, line: l}
+	s := &session{Command: c, line: l, pool: strings.Join(pools, ",")}
 	s.Err = &locked{w: s.Err}
 	if code, ok := stepsrun.CheckOptions(l.step, s.Err); !ok {
 		c.Code = code
@@ -99,7 +101,7 @@ func (s *session) submitJob() (err error) {
 	req := &api.Submit{
 		Form: api.FormCommand, Args: append([]string{"--job-name=" + filepath.Base(s.line.command[0])}, s.line.options...),
 		Command: s.line.command, Step: s.line.step, KillBad: &s.line.killBad,
-		Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, Limits: ownlimit.Texts(), TestOnly: s.line.testOnly,
+		Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, Limits: ownlimit.Texts(), TestOnly: s.line.testOnly, Pool: s.pool,
 	}
 	if s.addr.Socket != "" && !s.line.testOnly {
 		if err := s.listen(); err != nil {
