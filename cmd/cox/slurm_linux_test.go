@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,6 +88,9 @@ func TestSlurm(t *testing.T) {
 			t.Run("logs", s.testLogs)
 			t.Run("interactive", s.testInteractive)
 			t.Run("advised", s.testAdvised)
+			if !c.Modern || os.Getenv("COX_LONG") != "" { // it waits for a comparison of pools: half a minute
+				t.Run("moves", s.testMoves)
+			}
 		})
 	}
 }
@@ -116,6 +120,41 @@ func (s *slurmSite) testDelegated(t *testing.T) {
 	s.eventually(t, `slurm-d +slurm 2\S+ +up `, "pool", "list")
 	s.verify(t, "slurm-d")
 	s.ok(t, "pool slurm-d is gone", "pool", "remove", "slurm-d")
+}
+
+// testMoves: a job that waits in Slurm behind somebody else's, so that Slurm starts it in two hours, moves to a
+// pool that is free sooner: it is taken back, moves once and runs once, and Slurm has given it no node.
+//
+// Seen to fail with: a pool that does not say when its jobs start.
+func (s *slurmSite) testMoves(t *testing.T) {
+	other, err := s.Try(t.Context(), "sbatch", "--parsable", "--nodes=4", "--exclusive", "--time=120", "--output=/dev/null", "--chdir=/", "--wrap=sleep 600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = s.Try(context.Background(), "scancel", strings.TrimSpace(other)) }()
+	s.ok(t, "pool slurm-m added", slices.Concat([]string{"pool", "add", "slurm-m", "--engine", "slurm", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-m")}, s.byCommands(t))...)
+	s.eventually(t, `slurm-m +slurm 2\S+ +up `, "pool", "list")
+	submit := func(args ...string) string {
+		t.Helper()
+		return strings.TrimSpace(s.ok(t, "", append([]string{"submit", "--parsable"}, args...)...))
+	}
+	full := submit("--pool", "local", "-N2", "--exclusive", "-t", "4:00:00", s.file(t, "full.sh", "sleep 600\n"))
+	s.eventually(t, "RUNNING", "show", full)
+	ran := filepath.Join(s.dir, "ran")
+	id := submit("--pool", "slurm-m,local", "-N1", "-t", "60", s.file(t, "moves.sh", "echo ran >>"+ran+"\n"))
+	s.eventually(t, "and Slurm expects to start it at ", "why", id)
+	s.ok(t, full, "cancel", full)
+	out := s.eventually(t, "COMPLETED", "show", id)
+	if !strings.Contains(out, "moved from slurm-m, where it was expected to start in about ") || !regexp.MustCompile(`moved once, at .+ from slurm-m to local\n`).MatchString(out) {
+		t.Errorf("it is shown as\n%s", out)
+	}
+	if b, err := os.ReadFile(ran); string(b) != "ran\n" {
+		t.Errorf("it left %q, %v", b, err)
+	}
+	if out, err := s.Try(t.Context(), "squeue", "-h", "-t", "all", "-n", "moves.sh", "-o", "%T:%N"); strings.TrimSpace(out) != "CANCELLED:" {
+		t.Errorf("Slurm has %q, %v", out, err)
+	}
+	s.ok(t, "pool slurm-m is gone", "pool", "remove", "slurm-m")
 }
 
 // verify tries a pool of the lab with a gang of two.
