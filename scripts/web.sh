@@ -25,7 +25,9 @@ git ls-files -z --cached --others --exclude-standard web/ui docs/reference/opena
 done
 cd "$stage/web/ui"
 if ! cmp -s package-lock.json node_modules/.package-lock.cox; then
-	npm ci --cache "$cache/npm" --no-audit --no-fund --loglevel=error
+	# npm ci refuses a lock file without an optional package, such as one for Windows that a registry
+	# does not have. npm install takes the same versions, with the same checksums.
+	npm install --no-save --cache "$cache/npm" --no-audit --no-fund --loglevel=error
 	cp package-lock.json node_modules/.package-lock.cox
 fi
 rm -rf "$stage/web/dist"
