@@ -295,7 +295,11 @@ func (b *Builder) notes(r *Report) (out []string) {
 		out = append(out, "Only your own jobs are counted: jobs are private here.")
 	}
 	if t := &b.total; (r.Kind == Usage || r.Kind == Efficiency) && t.gpuHeld > 0 && t.gpuMeasured < t.gpuHeld {
-		out = append(out, "Use of GPUs was measured for "+percentText(100*t.gpuMeasured/t.gpuHeld)+" of the GPU-hours allocated.")
+		text := "The use of GPUs was not measured."
+		if t.gpuMeasured > 0 {
+			text = "The use of GPUs was measured for " + percentText(100*t.gpuMeasured/t.gpuHeld) + " of the GPU-hours allocated."
+		}
+		out = append(out, text)
 	}
 	if slices.ContainsFunc(r.Rows, func(x Row) bool { return x.GPUFree != nil }) {
 		out = append(out, "GPU-hours that no job held are of the devices that pools have now.")

@@ -132,7 +132,7 @@ func BenchmarkReport(b *testing.B) {
 			}
 			b.ReportMetric(float64((cpuTime(b)-begun).Milliseconds())/float64(b.N), "cpu-ms/report")
 			runtime.ReadMemStats(&after)
-			b.ReportMetric(float64(after.HeapSys-before.HeapSys)/(1<<20), "MiB-heap-grown")
+			b.ReportMetric((float64(after.HeapSys)-float64(before.HeapSys))/(1<<20), "MiB-heap-grown")
 		})
 	}
 }

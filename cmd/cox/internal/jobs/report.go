@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/report"
 )
 
@@ -71,7 +71,7 @@ page of HTML with plots, CSV, Markdown or JSON. The numbers are those of sacct.`
   cox report %[1]s --since 30d -o html > %[1]s.html`, kind, h.by),
 			Args: cobra.NoArgs,
 			RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-				return showReport(a, cmd.Context(), c, kind, &f)
+				return showReport(a, cmd, c, kind, &f)
 			}),
 		}
 		fl := sub.Flags()
@@ -95,7 +95,8 @@ page of HTML with plots, CSV, Markdown or JSON. The numbers are those of sacct.`
 	return cli.Group(cmd)
 }
 
-func showReport(a *cli.App, ctx context.Context, c *client.Client, kind string, f *reportFlags) error {
+func showReport(a *cli.App, cmd *cobra.Command, c *client.Client, kind string, f *reportFlags) error {
+	ctx := cmd.Context()
 	q := client.ReportQuery{By: f.by, Users: f.users, Accounts: f.accounts}
 	if _, err := report.ParseKeys(report.Kind(kind), f.by); err != nil {
 		return err
@@ -108,6 +109,11 @@ func showReport(a *cli.App, ctx context.Context, c *client.Client, kind string, 
 		return err
 	}
 	if slices.Contains([]cli.Format{cli.AsCSV, cli.AsMarkdown, cli.AsHTML}, f.format) {
+		for _, flag := range []string{"sort-by", "limit", "no-headers"} {
+			if cmd.Flags().Changed(flag) {
+				return fault.New(fault.Invalid, "--%s has no effect on -o %s, which is the server's form of the report", flag, f.format).Advise("leave it out, or choose a table or -o json")
+			}
+		}
 		form, err := c.ReportForm(ctx, kind, string(f.format), &q)
 		if err != nil {
 			return err
@@ -120,18 +126,17 @@ func showReport(a *cli.App, ctx context.Context, c *client.Client, kind string, 
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(a.Err, reportNotes(a.Page(a.Err), r))
 	switch {
 	case f.format.IsData():
 		return a.WriteData(f.format, r)
 	case f.format == cli.AsName:
 		return a.WriteNames(reportNames(r))
-	case len(r.Rows) == 0:
+	}
+	fmt.Fprint(a.Err, reportNotes(a.Page(a.Err), r))
+	if len(r.Rows) == 0 {
 		fmt.Fprintln(a.Err, "no job ran in this time")
-	default:
-		if err := reportTable(r, f.format == cli.AsWide, a.Page(a.Out)).Write(a.Out, a.Page(a.Out)); err != nil {
-			return err
-		}
+	} else if err := reportTable(r, f.format == cli.AsWide, a.Page(a.Out)).Write(a.Out, a.Page(a.Out)); err != nil {
+		return err
 	}
 	if len(r.Budgets) > 0 {
 		fmt.Fprintln(a.Out)
