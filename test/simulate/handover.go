@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -20,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/service/handover/controller"
+	"github.com/coxswain-sched/coxswain/service/nodehealth"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
@@ -28,7 +31,8 @@ import (
 // handed over at random: calls are lost, late and repeated, agents fall silent, administrators drain, others start
 // work of their own, and servers die at writes of the journal. A judge looks at the engines themselves: work of
 // both is never on one machine, both never take new work there, no job runs twice at a time, and when nothing
-// more goes wrong every job ends and every machine comes to rest.
+// more goes wrong every job ends and every machine comes to rest. Checks run beside: a node or a device that goes bad is
+// fenced, nothing begins on it from that record on, no hand-over ends with it, and it returns by itself.
 //
 // It has no gates: the same seed draws the same requests and faults, but which goroutine comes first is not
 // its own.
@@ -48,8 +52,10 @@ type handovers struct {
 	mu      sync.Mutex // guards what follows
 	d       *rand.Rand
 	calm    bool
-	running map[engine.Ref]handed // attempts that live, by what really is
-	foreign map[string]string     // work of others that lives → its node
+	running map[engine.Ref]handed                 // attempts that live, by what really is
+	foreign map[string]string                     // work of others that lives → its node
+	bad     map[string]string                     // node whose check fails → "disk" or "devices"
+	unfit   map[fleet.NodeKey][]fleet.HealthFence // as the journal has them
 	writes  int
 	out     Result
 
@@ -76,7 +82,7 @@ func RunHandovers(opt Handovers) Result {
 	}
 	h := &handovers{
 		opt: opt, worlds: map[string]*fake.World{}, d: rand.New(rand.NewPCG(opt.Seed, 28)), stop: func() {}, //nolint:gosec // no secret
-		running: map[engine.Ref]handed{}, foreign: map[string]string{}, out: Result{Seed: opt.Seed, Seen: map[string]int{}},
+		running: map[engine.Ref]handed{}, bad: map[string]string{}, unfit: map[fleet.NodeKey][]fleet.HealthFence{}, foreign: map[string]string{}, out: Result{Seed: opt.Seed, Seen: map[string]int{}},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var engines sync.WaitGroup
@@ -112,6 +118,7 @@ func (h *handovers) engineConfig(pool string) fake.Config {
 		nodes = append(nodes, fleet.Node{
 			Name: pool + m[1:], Hosts: []string{m}, State: fleet.Up,
 			Capacity: resource.Vector{CPU: resource.CPUs(4), Memory: 64 * resource.GiB},
+			Devices:  []fleet.Device{{Index: 0, Minor: 0, Kind: "gpu", Type: "h100", UUID: pool + m + "-0"}, {Index: 1, Minor: 1, Kind: "gpu", Type: "h100", UUID: pool + m + "-1"}},
 		})
 	}
 	return fake.Config{
@@ -121,8 +128,59 @@ func (h *handovers) engineConfig(pool string) fake.Config {
 			defer h.mu.Unlock()
 			return fake.Outcome{Ready: time.Duration(h.d.IntN(2000)) * time.Millisecond, Run: time.Duration(1+h.d.IntN(60)) * time.Second}
 		},
-		Fault: func(c fake.Call) (before, after error) { return h.drawCallFault(pool, &c) },
-		Truth: func(r engine.Report) { h.noteTruth(pool, &r) },
+		Fault:  func(c fake.Call) (before, after error) { return h.drawCallFault(pool, &c) },
+		Truth:  func(r engine.Report) { h.noteTruth(pool, &r) },
+		Checks: h.checkNode,
+	}
+}
+
+// checkNode is what the checks of a node see.
+func (h *handovers) checkNode(node string) ([]fleet.CheckResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := 1
+	out := []fleet.CheckResult{{Check: "disk", Verdict: fleet.Passed}, {Check: "devices", Device: &one, UUID: node[:1] + "m" + node[1:] + "-1", Verdict: fleet.Passed}}
+	for i := range out {
+		if h.bad[node] == out[i].Check {
+			out[i].Verdict, out[i].Text = fleet.Failed, "bad"
+		}
+	}
+	return out, nil
+}
+
+// noteRecord looks at what the journal says next: nothing begins on a node or a device that checks have fenced, and no
+// hand-over ends while a check closes the whole node of its new pool. The caller holds the lock.
+func (h *handovers) noteRecord(r *store.Record) {
+	switch r.Kind {
+	case state.KindHealth:
+		var v state.NodeHealth
+		if json.Unmarshal(r.Data, &v) == nil {
+			if len(v.Fences) > len(h.unfit[v.Key()]) {
+				h.out.Seen["a check fences"]++
+			} else {
+				h.out.Seen["a fence of a check goes"]++
+			}
+			h.unfit[v.Key()] = v.Fences
+		}
+	case state.KindHeld:
+		var v state.Held
+		_ = json.Unmarshal(r.Data, &v)
+		for i := range v.Allocation.Claims {
+			c := &v.Allocation.Claims[i]
+			for _, f := range h.unfit[fleet.NodeKey{Pool: v.Allocation.Pool, Name: c.Node}] {
+				if f.Device == nil || slices.ContainsFunc(c.Devices, func(d fleet.DeviceClaim) bool { return d.Index == *f.Device }) {
+					h.breakRule(model.Owner, "fenced", "job %d gets node %s with devices %v, and %s", v.Allocation.Job, c.Node, c.Devices, f.String())
+				}
+			}
+		}
+	case state.KindOwner:
+		var v state.OwnersSet
+		_ = json.Unmarshal(r.Data, &v)
+		for _, o := range v.Owners {
+			if o.Step == fleet.StepCheck && !strings.Contains(o.Evidence, " checks passed") {
+				h.breakRule(model.Owner, "checked", "the hand-over of machine %s is checked: %s", o.Machine, o.Evidence)
+			}
+		}
 	}
 }
 
@@ -281,10 +339,23 @@ func (h *handovers) disturb() {
 		h.noteSeen("an administrator drains")
 	case 16, 17:
 		w.Drain(node, "")
+	case 19, 20:
+		h.setBad(node, []string{"disk", "devices"}[name%2])
+	case 21:
+		h.setBad(node, "")
 	case 18:
 		if far {
 			h.kill()
 		}
+	}
+}
+
+// setBad has a check of a node fail from now on; empty: none.
+func (h *handovers) setBad(node, check string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bad[node] = check; check != "" {
+		h.out.Seen["a node goes bad"]++
 	}
 }
 
@@ -327,6 +398,9 @@ func (h *handovers) submit(pool string, again bool) {
 		Name: "x", Owner: job.Owner{User: "ann", UID: 1000}, WorkDir: "/work", Program: job.Program{Kind: job.Direct, Args: []string{"x"}}, Pool: pool, Requeue: again,
 		TimeLimit: 5 * time.Minute, Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(2)}}}},
 	}
+	if len(h.jobs)%3 == 0 {
+		spec.Groups[0].PerTask.Devices = []resource.DeviceRequest{{Count: 1}}
+	}
 	if a, err := h.control.Submit(context.Background(), control.Submission{Spec: spec, By: job.Actor{Name: "ann", UID: 1000}}); err == nil {
 		h.jobs = append(h.jobs, a.ID)
 	}
@@ -361,7 +435,13 @@ func (d *handedDisk) Append(ctx context.Context, epoch uint64, recs []store.Reco
 	}
 	h.mu.Unlock()
 	if !die || after {
-		last, err = d.Store.Append(ctx, epoch, recs)
+		if last, err = d.Store.Append(ctx, epoch, recs); err == nil {
+			h.mu.Lock()
+			for i := range recs {
+				h.noteRecord(&recs[i])
+			}
+			h.mu.Unlock()
+		}
 	}
 	if die {
 		h.mu.Lock()
@@ -399,11 +479,13 @@ func (h *handovers) startServer() {
 		return
 	}
 	h.setControl(c)
-	h.moves = controller.New(controller.Config{Plane: controller.NewPlane(c)})
+	monitor := nodehealth.New(nodehealth.Config{Plane: nodehealth.NewPlane(c, map[string]engine.Engine{"a": engines[0], "b": engines[1]}), Rules: nodehealth.Rules{Failures: 1, Passes: 2}, Every: 20 * time.Second})
+	h.moves = controller.New(controller.Config{Plane: controller.NewPlane(c), Check: monitor.CheckNow})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	moves := h.moves
 	running.Go(func() { moves.Run(ctx) })
+	running.Go(func() { monitor.Run(ctx) })
 	h.stop = func() {
 		cancel()
 		running.Wait()
@@ -417,6 +499,7 @@ func (h *handovers) startServer() {
 func (h *handovers) settle() {
 	h.mu.Lock()
 	h.calm = true
+	clear(h.bad)
 	h.mu.Unlock()
 	for what, node := range h.foreign {
 		h.worlds[node[:1]].EndForeign(node, what)
@@ -476,6 +559,11 @@ func (h *handovers) unrestLocked() string {
 		}
 		if f, fenced := h.worlds[o.Pool].FenceOf(o.Pool + o.Machine[1:]); fenced {
 			return fmt.Sprintf("machine %s is pool %s's, and fenced there: %+v", o.Machine, o.Pool, f)
+		}
+	}
+	for k, fences := range h.unfit {
+		if len(fences) > 0 {
+			return fmt.Sprintf("node %s passes its checks, and is fenced: %s", k, fences[0].String())
 		}
 	}
 	for len(h.jobs) > 0 {
