@@ -6,6 +6,7 @@ export interface PagedList<T> {
   count: number; // rows of all pages
   rowAt: (index: number) => T | undefined; // undefined: it is on its way
   onRange: (first: number, last: number) => void; // rows that are on the screen
+  shown: () => T[]; // the rows of the pages on the screen
   loading: boolean;
   error: unknown;
 }
@@ -35,6 +36,7 @@ export function usePages<T>(key: readonly unknown[], fetchPage: (offset: number,
     count: pages[0]?.data?.total ?? 0,
     rowAt: (index) => pages[numbers.indexOf(Math.floor(index / pageSize))]?.data?.rows[index % pageSize],
     onRange,
+    shown: () => pages.flatMap((page) => page.data?.rows ?? []),
     loading: pages[0]?.isPending ?? true,
     error: pages.find((page) => page.error)?.error ?? null,
   };

@@ -2,50 +2,98 @@ import type { ChangeEvent } from "../api/types";
 
 export type StreamState = "connecting" | "live" | "lost";
 
-type Sink = (message: { events: ChangeEvent[] } | { state: StreamState }) => void;
+/** What a stream tells: changes of the jobs that it follows, that something else changed, or that changes were missed. */
+export interface Changes {
+  events: ChangeEvent[];
+  others: boolean;
+  gap: boolean;
+}
+
+type Sink = (message: { changes: Changes } | { state: StreamState }) => void;
 
 const pause = 250; // ms in which changes are gathered: a burst is one message
+const settle = 500; // ms in which pages say which jobs they show, before the stream is opened anew
+const most = 300; // jobs that are followed; changes of more are told as others
+const nobody = "4294967295"; // a number that no job has: all changes are others
 
 /**
- * Opens the stream of changes. The browser connects again by itself with the number of the last
- * event, so nothing is lost; an event "gap" says that something was, and comes as a change of kind
- * gap. A server that refuses the stream is asked again after some seconds. Returns the end.
+ * The stream of changes of a server. It has the changes of the jobs that are followed; all others are
+ * told as one, at most every two seconds. So an idle page costs next to nothing, however busy the
+ * server is. The browser connects again by itself with the number of the last event, so nothing is
+ * lost; a server that refuses the stream is asked again after some seconds.
  */
-export function openStream(sink: Sink): () => void {
-  let source: EventSource | undefined;
-  let retry: ReturnType<typeof setTimeout> | undefined;
-  let flush: ReturnType<typeof setTimeout> | undefined;
-  let gathered: ChangeEvent[] = [];
+export class Stream {
+  private source: EventSource | undefined;
+  private followed = new Set<string>();
+  private wanted: readonly string[] = [];
+  private last = ""; // number of the last event
+  private gathered: Changes = { events: [], others: false, gap: false };
+  private flush: ReturnType<typeof setTimeout> | undefined;
+  private reopen: ReturnType<typeof setTimeout> | undefined;
 
-  const push = (event: ChangeEvent) => {
-    gathered.push(event);
-    flush ??= setTimeout(() => {
-      sink({ events: gathered });
-      gathered = [];
-      flush = undefined;
-    }, pause);
-  };
+  constructor(private readonly sink: Sink) {
+    sink({ state: "connecting" });
+    this.open();
+  }
 
-  const open = () => {
-    source = new EventSource("/v1/watch");
-    source.onopen = () => sink({ state: "live" });
-    source.addEventListener("change", (event) => push(JSON.parse(event.data as string) as ChangeEvent));
-    source.addEventListener("gap", (event) => push({ seq: Number(event.lastEventId), at: "", kind: "gap" }));
+  /** Says which jobs are shown. */
+  follow(jobs: readonly string[]) {
+    this.wanted = jobs.slice(0, most);
+    if (this.wanted.every((job) => this.followed.has(job))) return;
+    clearTimeout(this.reopen);
+    this.reopen = setTimeout(() => this.open(), settle);
+  }
+
+  close() {
+    clearTimeout(this.flush);
+    clearTimeout(this.reopen);
+    this.source?.close();
+  }
+
+  private open() {
+    this.source?.close();
+    this.followed = new Set(this.wanted);
+    const jobs = this.wanted.length > 0 ? this.wanted.join(",") : nobody;
+    const query = new URLSearchParams({ jobs, others: "2" });
+    if (this.last !== "") query.set("after", this.last);
+    const source = new EventSource(`/v1/watch?${query}`);
+    this.source = source;
+    source.onopen = () => this.sink({ state: "live" });
+    source.addEventListener("change", (event) => {
+      this.last = event.lastEventId;
+      this.gathered.events.push(JSON.parse(event.data as string) as ChangeEvent);
+      this.tell();
+    });
+    source.addEventListener("others", (event) => {
+      this.last = event.lastEventId;
+      this.gathered.others = true;
+      this.tell();
+    });
+    source.addEventListener("gap", (event) => {
+      this.last = event.lastEventId;
+      this.missed();
+    });
     source.onerror = () => {
-      sink({ state: "lost" });
-      if (source?.readyState !== EventSource.CLOSED) return; // it connects again by itself
-      retry = setTimeout(() => {
-        push({ seq: 0, at: "", kind: "gap" }); // what happened meanwhile is not known
-        open();
+      this.sink({ state: "lost" });
+      if (source.readyState !== EventSource.CLOSED) return; // it connects again by itself
+      clearTimeout(this.reopen);
+      this.reopen = setTimeout(() => {
+        this.missed();
+        this.open();
       }, 5000);
     };
-  };
+  }
 
-  sink({ state: "connecting" });
-  open();
-  return () => {
-    clearTimeout(retry);
-    clearTimeout(flush);
-    source?.close();
-  };
+  private missed() {
+    this.gathered.gap = true;
+    this.tell();
+  }
+
+  private tell() {
+    this.flush ??= setTimeout(() => {
+      this.sink({ changes: this.gathered });
+      this.gathered = { events: [], others: false, gap: false };
+      this.flush = undefined;
+    }, pause);
+  }
 }

@@ -1,24 +1,23 @@
-import type { ChangeEvent } from "../api/types";
-import { openStream, type StreamState } from "./eventSource";
+import { Stream, type Changes, type StreamState } from "./eventSource";
 
 // Changes of the server, for all pages of this browser over one connection: a shared worker holds
 // it. A browser without shared workers has one connection for each tab.
 
-export type Listener = (events: ChangeEvent[]) => void;
-export type { StreamState };
+export type Listener = (changes: Changes) => void;
+export type { Changes, StreamState };
 
 /** Between the worker and its tabs. */
-export type Message = { events: ChangeEvent[] } | { state: StreamState } | "gone";
+export type ToTab = { changes: Changes } | { state: StreamState };
+export type FromTab = { follow: readonly string[] } | "gone";
 
-const listeners = new Set<Listener>();
+const listeners = new Map<Listener, readonly string[]>(); // with the jobs that each shows
 const stateListeners = new Set<() => void>();
 let state: StreamState = "connecting";
-let started = false;
+let tell: ((message: FromTab) => void) | undefined;
 
-function receive(message: Message) {
-  if (message === "gone") return;
-  if ("events" in message) {
-    for (const listener of listeners) listener(message.events);
+function receive(message: ToTab) {
+  if ("changes" in message) {
+    for (const listener of listeners.keys()) listener(message.changes);
   } else {
     state = message.state;
     for (const listener of stateListeners) listener();
@@ -26,30 +25,41 @@ function receive(message: Message) {
 }
 
 function start() {
-  if (started) return;
-  started = true;
+  if (tell) return;
   if (typeof SharedWorker === "undefined") {
-    openStream(receive);
+    const stream = new Stream(receive);
+    tell = (message) => message !== "gone" && stream.follow(message.follow);
     return;
   }
   let worker = connect();
-  window.addEventListener("pagehide", () => worker.port.postMessage("gone" satisfies Message));
+  tell = (message) => worker.port.postMessage(message);
+  window.addEventListener("pagehide", () => tell?.("gone"));
   window.addEventListener("pageshow", (event) => {
-    if (event.persisted) worker = connect(); // the page comes back from the browser's cache
+    if (!event.persisted) return;
+    worker = connect(); // the page comes back from the browser's cache
+    follow();
   });
 }
 
 function connect(): SharedWorker {
   const worker = new SharedWorker(new URL("./worker.ts", import.meta.url), { type: "module", name: "coxswain-stream" });
-  worker.port.onmessage = (event: MessageEvent<Message>) => receive(event.data);
+  worker.port.onmessage = (event: MessageEvent<ToTab>) => receive(event.data);
   return worker;
 }
 
-/** Calls listener with changes until the returned function is called. */
-export function listen(listener: Listener): () => void {
+function follow() {
+  tell?.({ follow: [...new Set([...listeners.values()].flat())] });
+}
+
+/** Calls listener with changes until the returned function is called; jobs are those that it shows. */
+export function listen(listener: Listener, jobs: readonly string[]): () => void {
   start();
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  listeners.set(listener, jobs);
+  follow();
+  return () => {
+    listeners.delete(listener);
+    follow();
+  };
 }
 
 export function subscribeState(listener: () => void): () => void {

@@ -1,30 +1,57 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
-import type { ChangeEvent } from "../api/types";
-import { listen, streamState, subscribeState, type StreamState } from "./events";
+import { listen, streamState, subscribeState, type Changes, type StreamState } from "./events";
+
+interface Pace {
+  soon?: number; // ms from one refresh to the next while shown jobs change
+  later?: number; // ms while only others change; Infinity: these do not matter
+}
 
 /**
- * Calls refresh when something changed that matters, at most once in every milliseconds; the last
- * change is never left out. A gap in the stream matters always.
+ * Calls refresh after changes: soon after those of jobs that are shown, later after others, because
+ * only order and counts can be old then. The last change is never left out. A hidden page waits until
+ * it is looked at.
  */
-export function useChanges(matters: (event: ChangeEvent) => boolean, refresh: () => void, every = 1000) {
-  const latest = useRef({ matters, refresh });
-  latest.current = { matters, refresh };
+export function useChanges(jobs: readonly string[], refresh: () => void, { soon = 1000, later = 10_000 }: Pace = {}) {
+  const latest = useRef(refresh);
+  latest.current = refresh;
+  const shown = [...new Set(jobs.map(numberOf))].sort().join();
   useEffect(() => {
+    const own = new Set(shown.split(",").filter(Boolean));
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let due = Infinity;
     let last = 0;
-    const stop = listen((events) => {
-      if (timer !== undefined || !events.some((event) => event.kind === "gap" || latest.current.matters(event))) return;
-      timer = setTimeout(() => {
-        timer = undefined;
-        last = Date.now();
-        latest.current.refresh();
-      }, Math.max(0, last + every - Date.now()));
-    });
+    const run = () => {
+      timer = undefined;
+      due = Infinity;
+      if (document.hidden) {
+        document.addEventListener("visibilitychange", () => plan(0), { once: true });
+        return;
+      }
+      last = Date.now();
+      latest.current();
+    };
+    const plan = (pace: number) => {
+      const at = Math.max(Date.now(), last + pace);
+      if (at >= due) return;
+      clearTimeout(timer);
+      due = at;
+      timer = setTimeout(run, at - Date.now());
+    };
+    const stop = listen((changes: Changes) => {
+      const mine = changes.gap || changes.events.some((event) => own.has(numberOf(event.name ?? "")) || own.has(String(event.job)));
+      if (mine) plan(soon);
+      else if (later !== Infinity) plan(later);
+    }, [...own]);
     return () => {
       stop();
       clearTimeout(timer);
     };
-  }, [every]);
+  }, [shown, soon, later]);
+}
+
+/** The number under which a job is followed: of waiting tasks of an array that are one row, the array's. */
+function numberOf(name: string): string {
+  return name.replace(/_\[.*$/, "");
 }
 
 /** Whether changes arrive. */

@@ -1,33 +1,37 @@
 /// <reference lib="webworker" />
-import { openStream, type StreamState } from "./eventSource";
-import type { Message } from "./events";
+import { Stream, type StreamState } from "./eventSource";
+import type { FromTab, ToTab } from "./events";
 
-// The shared worker: one connection to the server for all tabs of a browser. The connection is
-// closed while there is no tab.
+// The shared worker: one connection to the server for all tabs of a browser. It follows the jobs that
+// any of them shows, and is closed while there is no tab.
 
 declare const self: SharedWorkerGlobalScope;
 
-const ports = new Set<MessagePort>();
-let close: (() => void) | undefined;
+const tabs = new Map<MessagePort, readonly string[]>();
+let stream: Stream | undefined;
 let state: StreamState = "connecting";
 
 self.onconnect = (event) => {
   const port = event.ports[0];
   if (!port) return;
-  ports.add(port);
-  port.onmessage = (message: MessageEvent<Message>) => {
+  tabs.set(port, []);
+  port.onmessage = (message: MessageEvent<FromTab>) => {
     if (message.data === "gone") leave(port);
+    else {
+      tabs.set(port, message.data.follow);
+      stream?.follow([...new Set([...tabs.values()].flat())]);
+    }
   };
-  port.postMessage({ state } satisfies Message);
-  close ??= openStream((message) => {
+  port.postMessage({ state } satisfies ToTab);
+  stream ??= new Stream((message) => {
     if ("state" in message) state = message.state;
-    for (const each of ports) each.postMessage(message);
+    for (const tab of tabs.keys()) tab.postMessage(message);
   });
 };
 
 function leave(port: MessagePort) {
-  ports.delete(port);
-  if (ports.size > 0) return;
-  close?.();
-  close = undefined;
+  tabs.delete(port);
+  if (tabs.size > 0) return;
+  stream?.close();
+  stream = undefined;
 }

@@ -14,7 +14,7 @@ import { JobTabs } from "./JobTabs";
 export default function JobPage({ name }: { name: string }) {
   const job = useJob(name);
   const client = useQueryClient();
-  useChanges((event) => event.name === name || event.job === job.data?.id, () => void client.invalidateQueries({ queryKey: ["job", name] }));
+  useChanges([name], () => void client.invalidateQueries({ queryKey: ["job", name] }), { later: Infinity });
   useKeys({ Escape: () => navigate(addresses.queue) });
   return (
     <Page

@@ -21,8 +21,8 @@ export function JobList({ route, filter, none }: JobListProps) {
   const key = ["jobs", route, filter];
   const client = useQueryClient();
   const now = useNow(1);
-  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: key }), 2000);
   const query = useQuery({ queryKey: key, queryFn: ({ signal }) => fetchQueue(route, filter, { limit: 8, signal }) });
+  useChanges(query.data?.rows.map((row) => row.name) ?? [], () => void client.invalidateQueries({ queryKey: key }), { later: 4000 });
   return (
     <Async query={query}>
       {({ rows }) =>

@@ -17,7 +17,7 @@ import "./OverviewPage.css";
 export default function OverviewPage() {
   const overview = useOverview();
   const client = useQueryClient();
-  useChanges(() => true, () => void client.invalidateQueries({ queryKey: ["overview"] }), 5000);
+  useChanges([], () => void client.invalidateQueries({ queryKey: ["overview"] }), { later: 4000 });
   return (
     <Page title="Overview">
       <Async query={overview}>{(data) => <OverviewCards overview={data} />}</Async>

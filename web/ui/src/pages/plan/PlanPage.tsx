@@ -28,7 +28,7 @@ export default function PlanPage() {
   const to = now + Number(hours) * 3600;
   const plan = usePlan(Number(hours));
   const client = useQueryClient();
-  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: ["plan"] }), 5000);
+  useChanges([], () => void client.invalidateQueries({ queryKey: ["plan"] }));
   return (
     <Page title="Plan" aside={
       <>

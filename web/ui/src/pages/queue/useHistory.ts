@@ -20,11 +20,11 @@ export function useHistory(filter: Filter): Queue & { hasMore: boolean } {
     placeholderData: keepPreviousData,
   });
   const pages = query.data?.pages ?? [];
-  useChanges((event) => event.kind === "ended", () => void client.invalidateQueries({ queryKey: key }), 2000 * Math.max(1, pages.length));
+  useChanges([], () => void client.invalidateQueries({ queryKey: key }), { later: 5000 * Math.max(1, pages.length) });
   const rows = pages.flatMap((page) => page.rows);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const onRange = useCallback((_first: number, last: number) => {
     if (last >= rows.length - 1 && hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [rows.length, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  return { count: rows.length, rowAt: (index) => rows[index], onRange, loading: query.isPending, error: query.error, hasMore: hasNextPage };
+  return { count: rows.length, rowAt: (index) => rows[index], shown: () => rows, onRange, loading: query.isPending, error: query.error, hasMore: hasNextPage };
 }

@@ -11,6 +11,7 @@ export function useQueue(filter: Filter): Queue {
   const parameters = parametersOf(filter);
   const key = ["queue", parameters, filter.sort];
   const client = useQueryClient();
-  useChanges((event) => event.job !== undefined, () => void client.invalidateQueries({ queryKey: key }), 1500);
-  return usePages(key, (offset, signal) => fetchQueue("/v1/jobs", parameters, { limit: pageSize, sort: filter.sort, offset, signal }));
+  const pages = usePages(key, (offset, signal) => fetchQueue("/v1/jobs", parameters, { limit: pageSize, sort: filter.sort, offset, signal }));
+  useChanges(pages.shown().map((row) => row.name), () => void client.invalidateQueries({ queryKey: key }), { soon: 1500, later: 5000 });
+  return pages;
 }

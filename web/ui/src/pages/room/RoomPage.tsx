@@ -14,7 +14,7 @@ import "./RoomPage.css";
 export default function RoomPage() {
   const query = useQuery();
   const client = useQueryClient();
-  useChanges(() => true, () => void client.invalidateQueries({ queryKey: ["nodes"] }), 3000);
+  useChanges([], () => void client.invalidateQueries({ queryKey: ["nodes"] }), { later: 4000 });
   const paint = paints.find((each) => each === query.get("colour")) ?? "state";
   const shape = query.get("as") === "list" ? "list" : "map";
   const chosen = query.get("node") ?? "";
