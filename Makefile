@@ -16,7 +16,7 @@ PROOFS   := $(COMPUTED) $(RUN)
 # the second line for their goroutines alone, since make unit runs all of their tests.
 RACY  := ./agent/... ./gateway ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./server/series ./service/controller ./service/endpoints ./service/handover/controller ./service/handover/ondemand ./service/nodehealth ./test/testcluster/...
 # those of CALM are of the first line's folders and start no goroutine (internal/archtest): make unit runs them.
-RACY2 := ./driver/local ./control/... ./store/... ./server ./server/admin ./server/jobs ./server/transport
+RACY2 := ./driver/local ./control/... ./store/... ./server ./server/admin ./server/jobs ./server/reports ./server/transport
 CALM  := ./agent/asuser ./agent/cgroup ./agent/deviceenv ./agent/devicelock ./agent/freeport ./agent/hostsfile ./agent/ownlimit ./agent/proc ./agent/registry \
 	./agent/step ./agent/step/scontrol ./api ./api/address ./api/column ./auth ./auth/fileperm ./auth/token ./engine/fence \
 	./driver/kube/gang ./driver/kube/podstatus ./driver/kube/preflight ./driver/kube/quota ./driver/kube/render ./driver/kube/settings \
