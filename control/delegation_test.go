@@ -372,13 +372,17 @@ func TestLicencesOfTheOtherScheduler(t *testing.T) {
 // lateNodes is an engine that says which nodes it has once it may, and notes which ones launches are to avoid.
 type lateNodes struct {
 	*hand
-	may chan struct{}
+	may  chan struct{}
+	fail atomic.Bool // the next question gets no answer, so that an opening does not wait for one
 
 	avoidMu sync.Mutex
 	avoided [][]string // by launch
 }
 
 func (l *lateNodes) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	if l.fail.Swap(false) {
+		return nil, fault.New(fault.Unavailable, "no answer")
+	}
 	select {
 	case <-l.may:
 		return l.hand.Nodes(ctx)
@@ -412,6 +416,7 @@ func TestAvoidsNodesOfOthers(t *testing.T) {
 	b.handed(b.submit(in("q", gang(1, 8))))
 	b.close()
 	q.may = make(chan struct{})
+	q.fail.Store(true)
 	b.open()
 	b.launched(b.submit(in("p", gang(1, 8)))) // the launch in q was taken up before
 	close(q.may)

@@ -187,14 +187,18 @@ func TestAHandedOverJobMoves(t *testing.T) {
 }
 
 // TestAMoveByWhatTheSchedulerSays: what the other scheduler says of a job that waits there counts, and not how long
-// others waited: one that it starts soon stays, one that it starts in two hours moves.
+// others waited: one that it starts soon stays, one that it starts in two hours moves, and
+// one that somebody holds there stays.
 //
-// Seen to fail with: the pace of the pool alone, by which both move.
+// Seen to fail with: the pace of the pool alone, by which all move.
 func TestAMoveByWhatTheSchedulerSays(t *testing.T) {
 	c := newClock()
 	q := &giver{hand: far(2, 8)}
 	b := two(t, named("a", 2, 8), q, control.Config{Clock: c})
-	late, soon := b.submit(free("q", lasting(gang(1, 8), time.Hour), "q", "p")), b.submit(free("q", lasting(gang(1, 8), time.Hour), "q", "p"))
+	late, soon := b.submit(free("q", lasting(gang(1, 4), time.Hour), "q", "p")), b.submit(free("q", lasting(gang(1, 4), time.Hour), "q", "p"))
+	held := b.submit(free("q", lasting(gang(1, 4), time.Hour), "q", "p"))
+	q.report(engine.Report{Ref: b.handed(held).Ref, Phase: engine.Accepted, Message: "JobHeldAdmin", Held: true})
+	b.until(held, "held there", func(v state.View) bool { return v.Report.Held })
 	for id, d := range map[job.ID]time.Duration{late: 2 * time.Hour, soon: 35 * time.Minute} {
 		q.report(engine.Report{Ref: b.handed(id).Ref, Phase: engine.Accepted, Message: "Resources", ExpectedStart: c.Now().Add(d)})
 		b.until(id, "waiting there", func(v state.View) bool { return v.Report.Message != "" })
@@ -205,8 +209,10 @@ func TestAMoveByWhatTheSchedulerSays(t *testing.T) {
 	if err != nil || v.PoolMoves.Under == nil || !strings.Contains(v.PoolMoves.Under.Why, "moved from q, where it was expected to start in about 1.5 h") {
 		t.Errorf("%+v, %v", v.PoolMoves, err)
 	}
-	if v, err := b.ctl.Job(t.Context(), soon); err != nil || v.PoolMoves.Under != nil {
-		t.Errorf("of one that starts soon: %+v, %v", v.PoolMoves, err)
+	for _, id := range []job.ID{soon, held} {
+		if v, err := b.ctl.Job(t.Context(), id); err != nil || v.PoolMoves.Under != nil {
+			t.Errorf("of one that starts soon, or is held there: %+v, %v", v.PoolMoves, err)
+		}
 	}
 }
 

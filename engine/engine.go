@@ -189,6 +189,9 @@ type Report struct {
 	// does not say.
 	ExpectedStart time.Time `json:"expected_start,omitzero"`
 
+	// Held says that somebody holds an attempt that waits for the engine's own scheduler, there.
+	Held bool `json:"held,omitempty"`
+
 	// Gone says that nothing of the attempt lives, proved: its cgroups are empty
 	// or every process of its tree was waited for. Only this frees what it holds.
 	Gone bool `json:"gone,omitempty"`

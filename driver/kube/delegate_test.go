@@ -40,7 +40,7 @@ func TestNativeGangs(t *testing.T) {
 	c.Kubelets = 4
 	a := audited(t, c)
 	b := newBench(a.l)
-	topics := []string{"Gang", "Restart"}
+	topics := []string{"Avoid", "Gang", "Restart"}
 	if os.Getenv("COX_LONG") != "" {
 		topics = nil
 	}

@@ -289,7 +289,7 @@ func (e *Engine) endUnstarted(a *attempt, cause engine.Cause, message string) er
 
 // recordLastReport writes the last word of an attempt down and says it.
 func (e *Engine) recordLastReport(a *attempt, r engine.Report) error {
-	r.ExpectedStart = time.Time{}
+	r.ExpectedStart, r.Held = time.Time{}, false
 	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
 		return err
 	}

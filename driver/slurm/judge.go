@@ -66,7 +66,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 	e.mu.Lock()
 	r, begun, stop := a.report, a.hint.begun, a.stop
 	e.mu.Unlock()
-	r.Uncertain, r.ExpectedStart = false, time.Time{}
+	r.Uncertain, r.ExpectedStart, r.Held = false, time.Time{}, false
 	phase, first := engine.Accepted, false
 	switch {
 	case j.Completing:
@@ -74,7 +74,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 	case j.State == site.Pending:
 		if stop == nil {
 			r.Message = a.describePending(j)
-			r.ExpectedStart = a.expected
+			r.ExpectedStart, r.Held = a.expected, j.Held
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready

@@ -88,6 +88,8 @@ func (e *Engine) Withdraw(ctx context.Context, ref engine.Ref) error {
 		return nil
 	case j.State != site.Pending:
 		return hasBegun(ref)
+	case j.Held: // who holds it means it to stay
+		return notSure("somebody holds job %d in Slurm", id)
 	case j.Restarts > a.base:
 		return notSure("Slurm has put job %d back into its queue", id)
 	}

@@ -237,7 +237,9 @@ func TestWithdraw(t *testing.T) {
 	room.away.Store(false)
 	s.with(func() { s.jobs[0].Restarts = 1 })
 	withdraw(begun.Ref, fault.Unavailable)
-	s.with(func() { s.jobs[0].Restarts = 0 })
+	s.with(func() { s.jobs[0].Restarts, s.jobs[0].Held = 0, true })
+	withdraw(begun.Ref, fault.Unavailable)
+	s.with(func() { s.jobs[0].Held = false })
 	locks, lock := filepath.Join(root, "locks"), ""
 	s.with(func() { lock = regexp.MustCompile(`1\.1-[0-9A-Za-z]+`).FindString(s.script) + ".0" })
 	if err := os.WriteFile(filepath.Join(locks, lock), []byte("101 0 n1\n"), 0o600); err != nil {

@@ -10,7 +10,7 @@
 // proved. It stays while that engine does not answer. The tasks of an array move together, as long as
 // none was started or handed over.
 //
-// It never moves a job that has begun once, is held, or waits for a time or another job, nor more than
+// It never moves a job that has begun once, is held, here or in the scheduler that has it, or waits for a time or another job, nor more than
 // mostMoved jobs in one round. It keeps nothing: what a job did is in the job.
 package poolmove
 
@@ -171,7 +171,7 @@ func (m *Mover) waitingUnits(home string) (units []unit, again []job.ID) {
 		}
 		i, known := arrays[first]
 		handed := v.Ref.Attempt > 0
-		if v.Job.State != job.Pending || v.Job.Flags&(job.Held|job.HeldAdmin|job.HeldFailed) != 0 || len(v.Past) > 0 || v.Eligible.IsZero() && !handed || v.Ending || handed && v.Job.Array != nil {
+		if v.Job.State != job.Pending || v.Job.Flags&(job.Held|job.HeldAdmin|job.HeldFailed) != 0 || len(v.Past) > 0 || v.Eligible.IsZero() && !handed || v.Ending || v.Report.Held || handed && v.Job.Array != nil {
 			arrays[first] = -1
 			return true
 		}
