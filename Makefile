@@ -42,7 +42,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: web test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces bench-handover torture fuzz build release clean docs site
+.PHONY: web test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main console arm64 bench bench-slurm bench-kube bench-grow bench-traces bench-handover torture fuzz build release clean docs site
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -105,6 +105,9 @@ clients: $(BIN)/.tools        ## programs that others wrote for Slurm, from thei
 
 clients-main: $(BIN)/.tools   ## … the most used of them
 	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) COX_SUITE=$@ scripts/clients/test.sh submitit snakemake nextflow parsl torch debian-mpi
+
+console: $(BIN)/.tools        ## the web console in a real browser (as root: installs Debian's chromium; needs Node 20)
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/console/test.sh
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

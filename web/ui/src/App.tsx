@@ -33,6 +33,7 @@ const pages: Record<string, ComponentType> = {
 export function App() {
   const server = useServer();
   const path = usePath();
+  if (server.data && !server.data.you?.name) return <SignedOut />;
   if (server.error && Problem.from(server.error).isSignedOut) return <SignedOut problem={Problem.from(server.error)} />;
   return (
     <Shell>

@@ -66,7 +66,7 @@ export default function SubmitPage() {
 }
 
 function open(done: Submitted) {
-  if (done.name) navigate(addresses.job(done.name));
+  if (done.id) navigate(addresses.job(String(done.id)));
   else if (done.service) navigate(addresses.service(done.service.name));
   else navigate(addresses.queue);
 }

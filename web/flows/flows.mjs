@@ -1,0 +1,166 @@
+// What people do with the console, in a real browser, one flow after the other. The server of
+// test/console has two nodes, a service "web" with one replica, and a job "long" that holds both nodes.
+// Prints a line of JSON for each flow: {"flow", "error"}.
+import assert from "node:assert/strict";
+import { openBrowser, seriousFaults } from "./browser.mjs";
+
+const { COX_LINK: link, COX_DIR: dir, COX_CANARY: canary, COX_CANARY_JOB: canaryJob, COX_LONG_JOB: longJob } = process.env;
+const { browser, page, faults, origin } = await openBrowser(link);
+const pages = ["/", "/queue", "/room", "/room?as=list&node=v1", "/services", "/services?service=web", "/pools", "/plan", "/reports", "/submit", `/jobs/${longJob}`, `/jobs/${canaryJob}?tab=log`];
+
+const open = async (path) => {
+  await page.goto(origin + path);
+  await page.locator("main h1").waitFor();
+  await page.waitForFunction(() => document.querySelector(".loading") === null);
+};
+const heading = (pattern) => page.locator("main h1", { hasText: pattern }).waitFor();
+const confirm = (label) => page.getByRole("dialog").getByRole("button", { name: label, exact: true }).click();
+
+/** Submits a script from the page, and returns the number of its job. */
+async function submit(script) {
+  await open("/submit");
+  await page.getByLabel("Working directory on the server").fill(dir);
+  await page.getByLabel("Script or specification").fill(script);
+  await page.getByRole("button", { name: "Check", exact: true }).click();
+  await page.getByText("What it would do").waitFor();
+  await page.getByRole("main").getByRole("button", { name: "Submit", exact: true }).click();
+  await page.waitForURL(/\/jobs\/\d+/);
+  return new URL(page.url()).pathname.split("/").pop();
+}
+
+const flows = {
+  "a link signs in, and the overview shows what runs": async () => {
+    assert.equal(new URL(page.url()).pathname, "/");
+    await page.getByText("long", { exact: false }).first().waitFor();
+  },
+  "a script that is wrong is refused in the words of the API": async () => {
+    await open("/submit");
+    await page.getByLabel("Working directory on the server").fill(dir);
+    await page.getByLabel("Script or specification").fill("#!/bin/sh\n#SBATCH --nodes=many\ntrue\n");
+    await page.getByRole("button", { name: "Check", exact: true }).click();
+    await page.getByRole("alert").getByText("many").first().waitFor();
+  },
+  "a job that waits says why, and whose job holds its nodes": async () => {
+    const id = await submit("#!/bin/sh\n#SBATCH -J large -N2 --exclusive\ntrue\n");
+    await heading(/PENDING/);
+    await page.getByText("Why it waits").waitFor();
+    await page.getByRole("main").getByRole("link", { name: `job ${longJob}` }).first().waitFor();
+    await open("/queue?view=waiting");
+    await page.getByRole("row", { name: /large/ }).click();
+    await page.waitForURL(new RegExp(`/jobs/${id}`));
+  },
+  "and is cancelled there": async () => {
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("dialog").getByText(/cox cancel \d+/).waitFor();
+    await confirm("Cancel");
+    await heading(/CANCELLED/);
+  },
+  "a submitted job is seen to start, and its log is followed, searched and ends": async () => {
+    await page.goto(`${origin}/jobs/${longJob}`);
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await confirm("Cancel");
+    await heading(/CANCELLED/);
+    await submit("#!/bin/sh\n#SBATCH -J speaker\nfor i in 1 2 3; do echo line $i; done\nuntil [ -e go ]; do sleep 0.1; done\necho the last line\n");
+    await heading(/RUNNING/);
+    await page.getByRole("tab", { name: "Log" }).click();
+    await page.getByRole("log").getByText("line 3").waitFor();
+    console.log(JSON.stringify({ go: true })); // the test lets the job end
+    await page.getByRole("log").getByText("the last line").waitFor();
+    await page.getByRole("searchbox").fill("line 2");
+    await page.locator("mark", { hasText: "line 2" }).waitFor();
+    await heading(/COMPLETED/);
+  },
+  "a node is drained with a reason, and resumed": async () => {
+    await open("/room?node=v2");
+    const panel = page.getByRole("complementary", { name: "Node v2" });
+    await panel.getByRole("button", { name: "Drain" }).click();
+    await page.getByLabel(/^Reason/).fill("a fan is loud");
+    await confirm("Drain");
+    await panel.getByText("a fan is loud").waitFor();
+    await panel.getByRole("button", { name: "Resume" }).click();
+    await confirm("Resume");
+    await panel.getByRole("button", { name: "Drain" }).waitFor();
+  },
+  "a service is scaled": async () => {
+    await open("/services");
+    await page.getByRole("row", { name: /web/ }).click();
+    await page.waitForURL(/service=web/);
+    await page.getByRole("button", { name: "Scale", exact: true }).click();
+    await page.getByLabel("Replicas").fill("2");
+    await page.getByRole("dialog").getByText("cox service scale web 2").waitFor();
+    await confirm("Scale");
+    await open("/services");
+    await page.getByRole("row", { name: /web.*2\/2/ }).waitFor();
+  },
+  "keys move through the queue": async () => {
+    await open("/queue");
+    await page.getByRole("row", { name: /web/ }).first().waitFor();
+    await page.keyboard.press("j");
+    await page.locator('[role=row][aria-selected="true"]').waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/jobs\/\d+/);
+    await heading(/RUNNING/);
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("Escape");
+    await page.waitForURL(/\/queue/);
+    await page.keyboard.press("/");
+    assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+  },
+  "what users write is text everywhere": async () => {
+    await open(`/jobs/${canaryJob}?tab=log`);
+    await page.getByRole("log").getByText(canary, { exact: false }).first().waitFor();
+    for (const path of ["/queue?view=ended", `/jobs/${canaryJob}`, `/jobs/${canaryJob}?tab=source`]) {
+      await open(path);
+      await page.getByText(canary, { exact: false }).first().waitFor();
+    }
+    assert.equal(await page.evaluate(() => globalThis.canary), undefined);
+  },
+  "no page has a serious fault of accessibility, light or dark": async () => {
+    const found = [];
+    for (const path of pages) {
+      await open(path);
+      for (const scheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme: scheme });
+        for (const each of await seriousFaults(page)) found.push(`${path}, ${scheme}: ${each}`);
+      }
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    assert.deepEqual(found, []);
+  },
+  "each page is readable at 400 pixels": async () => {
+    await page.setViewportSize({ width: 400, height: 800 });
+    const wide = [];
+    for (const path of pages) {
+      await open(path);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (width > 400) wide.push(`${path}: ${width}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    assert.deepEqual(wide, []);
+  },
+  "nothing was refused by the policy, asked of others or thrown": () => assert.deepEqual(faults, []),
+  "sign out ends the session": async () => {
+    await open("/queue");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("cox web").first().waitFor();
+    assert.equal((await page.request.get(`${origin}/v1/jobs`)).status(), 401);
+  },
+};
+
+let failed = 0;
+for (const [flow, run] of Object.entries(flows)) {
+  let error = "";
+  try {
+    await run();
+  } catch (thrown) {
+    error = `${thrown.message}\nat ${page.url()}, which shows:\n${await page.locator("body").innerText().catch(() => "nothing")}`;
+    failed++;
+  }
+  console.log(JSON.stringify({ flow, error }));
+  if (failed === 3) break; // what else fails says no more
+}
+await browser.close();
+process.exit(failed > 0 ? 1 : 0);
