@@ -14,7 +14,7 @@ interface Pace {
 export function useChanges(jobs: readonly string[], refresh: () => void, { soon = 1000, later = 10_000 }: Pace = {}) {
   const latest = useRef(refresh);
   latest.current = refresh;
-  const shown = [...new Set(jobs.map(numberOf))].sort().join();
+  const shown = [...new Set(jobs.map(numberOf).filter((job) => /^\d+([_+]\d+)?$/.test(job)))].sort().join();
   useEffect(() => {
     const own = new Set(shown.split(",").filter(Boolean));
     let timer: ReturnType<typeof setTimeout> | undefined;
