@@ -19,9 +19,9 @@ type site struct {
 }
 
 // newSite starts it; room is more of its room.
-func newSite(t *testing.T, room string) *site {
+func newSite(t *testing.T, dir, room string) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), bin: filepath.Join(t.TempDir(), "cox")}
+	s := &site{t: t, dir: dir, bin: filepath.Join(t.TempDir(), "cox")}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", s.bin, "../../cmd/cox")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -95,7 +95,7 @@ func TestFlows(t *testing.T) {
 		t.Skip("no browser: scripts/console/test.sh")
 	}
 	const canary = `<img src=x onerror="globalThis.canary=1">`
-	s := newSite(t, "nodes: 2, cpus: 8, memory: 4G, gpus_per_node: 4")
+	s := newSite(t, t.TempDir(), "nodes: 2, cpus: 8, memory: 4G, gpus_per_node: 4")
 	s.cox("submit", s.write("serve.yaml", service))
 	canaryJob := s.cox("submit", "--parsable", "--wait", "-J", canary, "--comment", canary, "--", "echo", canary)
 	longJob := s.cox("submit", "--parsable", s.write("long.sh", "#!/bin/sh\n#SBATCH -J long -N2 -c2 --gpus-per-node=4 -t 1:00:00\nsleep 600\n"))
@@ -142,7 +142,12 @@ func TestScreenshots(t *testing.T) {
 	if folder == "" || os.Getenv("COX_CONSOLE") == "" {
 		t.Skip("scripts/console/screenshots.sh draws them")
 	}
-	s := newSite(t, "nodes: 12, cpus: 32, memory: 128G, gpus_per_node: 8")
+	dir := filepath.Join(os.TempDir(), "demo") // the pages show it
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := newSite(t, dir, "nodes: 12, cpus: 32, memory: 128G, gpus_per_node: 8")
 	s.cox("submit", s.write("serve.yaml", strings.Replace(service, "replicas: 1", "replicas: 2", 1)))
 	train := s.cox("submit", "--parsable", s.write("train.sh", "#!/bin/bash\n#SBATCH -J pretrain -N4 --ntasks-per-node=2 --gpus-per-node=8 -t 12:00:00\nfor i in {1..400}; do echo \"step $i loss 2.$((RANDOM % 1000))\"; done\nsleep 900\n"))
 	for name, ask := range map[string]string{"finetune": "-N2 --gpus-per-node=8 -t 4:00:00", "eval": "-N1 --gpus-per-node=4 -t 30:00", "ablation": "-N2 --gpus-per-node=6 -t 2:00:00"} {
