@@ -559,7 +559,7 @@ func TestFence(t *testing.T) {
 // TestForce: a machine that was admitted to a pool which reports no node there any more comes back at once if an
 // administrator says that nothing of that pool runs there, and not otherwise.
 //
-// Seen to fail with: force where the pool reports the machine, or has not answered.
+// Seen to fail with force where the pool reports the machine.
 func TestForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 0, false)
