@@ -39,7 +39,7 @@ func TestBadRequests(t *testing.T) {
 	}{
 		{"no route", "GET", "/v1/frobs", "", 404, fault.Unsupported, "has no GET /v1/frobs"},
 		{"next version", "GET", "/v2/jobs", "", 404, fault.Unsupported, "has no GET /v2/jobs"},
-		{"not of the API", "GET", "/index.html", "", 404, fault.NotFound, "no GET /index.html"},
+		{"not of the API", "GET", "/frobs.html", "", 404, fault.NotFound, "no GET /frobs.html"},
 		{"wrong method", "DELETE", "/v1/jobs", "", 405, fault.Invalid, "only GET, POST"},
 		{"unknown parameter", "GET", "/v1/jobs?frob=1", "", 400, fault.Invalid, "frob"},
 		{"parameter of a wrong type", "GET", "/v1/jobs?limit=many", "", 400, fault.Invalid, "limit"},
