@@ -80,7 +80,7 @@ var catalogue = []metric{
 	{name: "cox_checkpoint_age_seconds", kind: gauge, labels: []string{"pool"}, help: "Longest time since the last checkpoint, or since the start of the attempt, of the running jobs that have reported a checkpoint before.", read: readUnsaved},
 	{name: "cox_pool_state", kind: gauge, labels: []string{"pool", "state"}, help: "1 for the state of each pool: up, opening, silent, broken, gone.", read: readPools},
 	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, fenced, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
-	{name: "cox_devices_idle", kind: gauge, labels: []string{"pool"}, help: "Devices that jobs hold on nodes where the jobs have used no CPU time for the time of jobs.idle. Not of Slurm and Kubernetes.", read: readIdle},
+	{name: "cox_devices_idle", kind: gauge, labels: []string{"pool"}, help: "Devices that jobs hold and have not used for the time of jobs.idle: of this machine, where the job has used no CPU time on the node; of Kubernetes, those that a DCGM exporter says were idle.", read: readIdle},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *query.Stats) map[string]int { return s.Nodes })},
 	{name: "cox_node_fences", kind: gauge, labels: []string{"what"}, help: "What failed checks keep from new work: node, device.", read: byKey(func(s *query.Stats) map[string]int { return s.Fenced })},
 	{name: "cox_node_checks_failed_total", kind: counter, labels: []string{"check"}, help: "Checks of nodes that failed, by name; those that warn are not counted.", read: readChecks},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -277,7 +278,11 @@ func (s *server) open(ctx context.Context) error {
 	var idleDevices func() map[string]int // nil: nothing is watched
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
-		idleDevices = func() map[string]int { return s.countIdle(s.health.All(time.Now(), least)) }
+		idleDevices = func() map[string]int {
+			out := s.countIdle(s.health.All(time.Now(), least))
+			maps.Copy(out, s.series.IdleDevices(least))
+			return out
+		}
 	}
 	s.series = newRecorder(s.cfg, s.control, e, s.opt.SeriesEach, s.opt.Log.With("part", "series"))
 	s.http = httpserver.New(httpserver.Config{

@@ -113,6 +113,26 @@ func (r *Recorder) Read(id job.ID) (*Series, error) {
 	return r.files.read(id)
 }
 
+// IdleDevices counts the devices of running jobs that were measured and not busy for at least so long, by pool.
+// Those of this machine are not among them: control/health knows these by their processes.
+func (r *Recorder) IdleDevices(least time.Duration) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, now := map[string]int{}, r.cfg.Now()
+	for _, x := range r.runs {
+		if x.Pool == r.cfg.Local || x.series == nil {
+			continue
+		}
+		for i := range x.series.Devices {
+			out[x.Pool] += 0 // it is measured
+			if x.series.Devices[i].isIdle(x.series, now, least) {
+				out[x.Pool]++
+			}
+		}
+	}
+	return out
+}
+
 // Run measures until ctx ends, and writes what is not written yet then.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.NewTicker(r.cfg.Each)

@@ -25,6 +25,7 @@ type world struct {
 	views []state.View
 	asked map[uint64]int // by allocation
 	away  bool           // the exporter
+	busy  float64        // of its GPU
 }
 
 func (w *world) Scan(_ query.Filter, f func(*state.View) bool) {
@@ -55,7 +56,7 @@ func (w *world) Look(context.Context, []string) ([]ExportedGPU, error) {
 	if w.away {
 		return nil, errors.New("away")
 	}
-	return []ExportedGPU{{UUID: "GPU-1", Busy: 40}}, nil
+	return []ExportedGPU{{UUID: "GPU-1", Busy: w.busy}}, nil
 }
 
 func (w *world) Match(all []ExportedGPU, of *Attempt) []GPUSample {
@@ -84,7 +85,7 @@ func (w *world) recorder(dir string) *Recorder {
 //
 // Seen to fail with a file that is not read again, and without the last answer at the end.
 func TestRecorder(t *testing.T) {
-	w := &world{now: began, asked: map[uint64]int{}}
+	w := &world{now: began, asked: map[uint64]int{}, busy: 40}
 	w.begin(1, "local")
 	dir := t.TempDir()
 	r := w.recorder(dir)
@@ -168,5 +169,34 @@ func TestSweep(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(f.dir, "*/*"))
 	if err != nil || !slices.Equal(left, []string{f.nameOf(3), f.nameOf(4)}) {
 		t.Errorf("left are %q, %v", left, err)
+	}
+}
+
+// TestIdleDevices: a device is idle if it was measured, and never busy, for long enough.
+//
+// Seen to fail with a device that nobody measured any more.
+func TestIdleDevices(t *testing.T) {
+	w := &world{now: began, asked: map[uint64]int{}}
+	w.begin(1, "k8s")
+	r := w.recorder(t.TempDir())
+	idle := func() map[string]int { return r.IdleDevices(10 * time.Minute) }
+	w.busy = 40
+	for range 5 {
+		w.now = w.now.Add(time.Minute)
+		r.lookAtRuns(t.Context())
+	}
+	w.busy = 0
+	var counts []int
+	for range 12 {
+		w.now = w.now.Add(time.Minute)
+		r.lookAtRuns(t.Context())
+		counts = append(counts, idle()["k8s"])
+	}
+	if !slices.Equal(counts, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}) {
+		t.Errorf("minute by minute since it was busy, idle were %v", counts)
+	}
+	w.now = w.now.Add(5 * time.Minute)
+	if n := idle()["k8s"]; n != 0 {
+		t.Errorf("%d idle devices of which nobody knows anything for 5 minutes", n)
 	}
 }

@@ -441,3 +441,18 @@ func (s *Series) GPUs() (busy, memory Line) {
 	}
 	return busy, memory
 }
+
+// idleBusy is up to how many per cent a device counts as idle.
+const idleBusy = 1
+
+// isIdle reports whether a device was measured and idle for at least so long until now.
+func (d *DeviceTrack) isIdle(s *Series, now time.Time, least time.Duration) bool {
+	if now.Sub(s.Start) < least {
+		return false
+	}
+	first := max(int(now.Add(-least).Sub(s.Start)/s.Step), 0)
+	if first >= len(d.Busy) || s.Start.Add(time.Duration(len(d.Busy))*s.Step).Before(now.Add(-nearPast*max(s.Step, otherPause))) {
+		return false // nobody measured it lately
+	}
+	return !slices.ContainsFunc(d.Busy[first:], func(v float64) bool { return math.IsNaN(v) || v > idleBusy })
+}
