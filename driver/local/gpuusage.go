@@ -38,6 +38,8 @@ type meteredGPU struct {
 	use        rusage.GPU
 	sum        int
 	busy       int // samples that say how busy it was
+
+	now int64 // memory in use at the last sample, bytes
 }
 
 // begin measures the GPUs of an attempt from now on, once.
@@ -79,23 +81,26 @@ func (m *gpuMeter) end(ref engine.Ref) map[string][]rusage.GPU {
 		m.stop()
 		m.stop = nil
 	}
-	return usedGPUs(held)
+	return usedGPUs(held, false)
 }
 
 // read is the same so far.
 func (m *gpuMeter) read(ref engine.Ref) map[string][]rusage.GPU {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return usedGPUs(m.attempts[ref])
+	return usedGPUs(m.attempts[ref], true)
 }
 
-// usedGPUs leaves out those of which nothing is known.
-func usedGPUs(held []*meteredGPU) map[string][]rusage.GPU {
+// usedGPUs leaves out those of which nothing is known. Memory in use now is that of an attempt which runs.
+func usedGPUs(held []*meteredGPU, runs bool) map[string][]rusage.GPU {
 	out := map[string][]rusage.GPU{}
 	for _, g := range held {
 		if g.busy > 0 {
 			u := g.use
 			u.Busy = float64(g.sum) / float64(g.busy)
+			if runs {
+				u.Now = g.now
+			}
 			out[g.node] = append(out[g.node], u)
 		}
 	}
@@ -155,7 +160,7 @@ func (m *gpuMeter) addSample(load *probe.Load) {
 				continue
 			}
 			g.use.Memory, g.use.Of = max(g.use.Memory, now.UsedBytes), max(g.use.Of, now.MemoryBytes)
-			g.use.Now = now.UsedBytes
+			g.now = now.UsedBytes
 			if now.Busy >= 0 {
 				g.sum += now.Busy
 				g.busy++
