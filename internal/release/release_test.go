@@ -72,7 +72,7 @@ func buildHere(t *testing.T) string {
 	return shared
 }
 
-// copySources copies what git knows or would take of the checkout, with other times.
+// copySources copies what git knows or would take of the checkout, and the built console, with other times.
 func copySources(t *testing.T) string {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -80,6 +80,20 @@ func copySources(t *testing.T) string {
 	names, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	console, err := filepath.Glob(checkout.Path("web/dist/assets/*")) // built, if it was
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"web/dist/*.*"} {
+		more, err := filepath.Glob(checkout.Path(pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		console = append(console, more...)
+	}
+	for _, name := range console {
+		names = append(names, strings.TrimPrefix(name, checkout.Path("")+"/")+"\x00"...)
 	}
 	to := filepath.Join(t.TempDir(), "another folder")
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
