@@ -112,7 +112,8 @@ scrape_configs:
 				firing[a.Labels["alertname"]] = a
 			}
 		}
-		return firing["CoxPoolSilent"].State != "" && firing["CoxDevicesIdle"].State != ""
+		_, away := firing["CoxServerAway"] // as until the first scrape
+		return firing["CoxPoolSilent"].State != "" && firing["CoxDevicesIdle"].State != "" && !away
 	})
 	if a := firing["CoxPoolSilent"]; a.Labels["pool"] != "slurm-a" || a.Labels["state"] != api.PoolSilent || !strings.HasSuffix(a.Annotations["runbook_url"], "#coxpoolsilent") {
 		t.Errorf("the alert is %+v", a)
