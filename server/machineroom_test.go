@@ -179,8 +179,10 @@ func TestWatchOfAPage(t *testing.T) {
 	if !strings.HasPrefix(names[0], `change {"seq":1,`) || names[1] != `others {"seq":2,"count":1}` {
 		t.Errorf("%q", names)
 	}
+	p.Mu.Lock()
 	p.Emit(state.Event{Kind: state.EventEnded, Job: 3, Name: "3", User: "ben"})
 	p.Emit(state.Event{Kind: state.EventEnded, Job: 2, Name: "2", User: "anna"})
+	p.Mu.Unlock()
 	for line := ""; !strings.HasPrefix(line, "data: "); {
 		if line, err = text.ReadString('\n'); err != nil {
 			t.Fatal(err)
