@@ -389,7 +389,7 @@ func TestNoOtherMethodIsServed(t *testing.T) {
 	ids := s.identities()
 	root := &ids[len(ids)-1]
 	documented := s.routes()
-	paths := []string{"/docs", "/schemas", "/schemas/Job.json", "/v1/", "/v1/jobs/", "/v1/jobs/1/", "/v2/jobs", "/debug/pprof/", "/debug/vars", "/static/x"}
+	paths := []string{"/", "/docs", "/schemas", "/schemas/Job.json", "/v1/", "/v1/jobs/", "/v1/jobs/1/", "/v2/jobs", "/debug/pprof/", "/debug/vars", "/static/x"}
 	for _, r := range documented {
 		_, path, _ := strings.Cut(r, " ")
 		paths = append(paths, path)
