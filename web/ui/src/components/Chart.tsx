@@ -46,7 +46,7 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       legend: { show: series.length > 1 },
       cursor: { y: false },
       scales: { x: { range: (_, first, last) => [first ?? 0, Math.max(last ?? 0, (first ?? 0) + least)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
-      axes: [{ ...axis, space: 80, values: (_, marks) => marks.map(timeOf) }, { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
+      axes: [{ ...axis, space: 80, values: (_, marks) => marks.map(timeOf) }, { ...axis, size: 66, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
       series: [{ label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : timeOf(at)) }, ...series.map((each) => ({
         label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false },
         value: (_: uPlot, value: number | null) => (value === null ? "–" : latest.current.format(value)),
