@@ -27,8 +27,19 @@ export async function openBrowser(link, size = { width: 1280, height: 900 }) {
   page.on("request", (request) => {
     if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== new URL(link).origin) faults.push(`a request to ${request.url()}`);
   });
-  await page.goto(link);
+  await visit(page, link);
   return { browser, page, faults, origin: new URL(link).origin };
+}
+
+/** Opens an address. A browser gives up on a page whenever the machine's networks change, as other tests do. */
+export async function visit(page, address) {
+  for (let left = 20; ; left--) {
+    try {
+      return await page.goto(address);
+    } catch (error) {
+      if (left === 0 || !error.message.includes("ERR_NETWORK_CHANGED")) throw error;
+    }
+  }
 }
 
 /** The serious faults of accessibility on the page, as texts. */

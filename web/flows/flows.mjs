@@ -2,14 +2,14 @@
 // test/console has two nodes, a service "web" with one replica, and a job "long" that holds both nodes.
 // Prints a line of JSON for each flow: {"flow", "error"}.
 import assert from "node:assert/strict";
-import { openBrowser, seriousFaults } from "./browser.mjs";
+import { openBrowser, seriousFaults, visit } from "./browser.mjs";
 
 const { COX_LINK: link, COX_DIR: dir, COX_CANARY: canary, COX_CANARY_JOB: canaryJob, COX_LONG_JOB: longJob } = process.env;
 const { browser, page, faults, origin } = await openBrowser(link);
 const pages = ["/", "/queue", "/room", "/room?as=list&node=v1", "/services", "/services?service=web", "/pools", "/plan", "/reports", "/submit", `/jobs/${longJob}`, `/jobs/${canaryJob}?tab=log`];
 
 const open = async (path) => {
-  await page.goto(origin + path);
+  await visit(page, origin + path);
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => document.querySelector(".loading") === null);
 };
@@ -56,7 +56,7 @@ const flows = {
     await heading(/CANCELLED/);
   },
   "a submitted job is seen to start, and its log is followed, searched and ends": async () => {
-    await page.goto(`${origin}/jobs/${longJob}`);
+    await visit(page, `${origin}/jobs/${longJob}`);
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await confirm("Cancel");
     await heading(/CANCELLED/);

@@ -1,5 +1,5 @@
 // Draws the pages of the console into the folder COX_SHOTS.
-import { openBrowser } from "./browser.mjs";
+import { openBrowser, visit } from "./browser.mjs";
 
 const { COX_LINK: link, COX_SHOTS: folder, COX_TRAIN_JOB: train, COX_WAITING_JOB: waits } = process.env;
 const shots = [
@@ -18,14 +18,14 @@ const shots = [
 
 const { browser, page, origin } = await openBrowser(link, { width: 1200, height: 760 });
 for (const [name, path] of shots) {
-  await page.goto(origin + path);
+  await visit(page, origin + path);
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => document.querySelector(".loading") === null);
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
 }
 await page.emulateMedia({ colorScheme: "dark" });
-await page.goto(origin + "/queue");
+await visit(page, origin + "/queue");
 await page.locator("main h1").waitFor();
 await page.waitForFunction(() => document.querySelector(".loading") === null);
 await page.screenshot({ path: `${folder}/queue-dark.png`, animations: "disabled" });
