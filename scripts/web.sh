@@ -17,8 +17,10 @@ sum=$(git ls-files -z --cached --others --exclude-standard web/ui docs/reference
 if [ -f web/dist/index.html ] && [ "$(cat web/dist/.sum 2>/dev/null)" = "$sum" ]; then
 	exit 0 # it is built already
 fi
-stage=$cache/$(pwd | sha256sum | cut -c1-12)
+stage=$cache/$(sha256sum <web/ui/package-lock.json | cut -c1-12) # of all checkouts, one after the other
 mkdir -p "$stage/web/ui" "$stage/docs/reference"
+exec 9>"$stage/lock"
+flock 9
 find "$stage/web/ui" -mindepth 1 -maxdepth 1 ! -name node_modules -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard web/ui docs/reference/openapi.json | while IFS= read -r -d '' f; do
 	[ ! -f "$f" ] || { mkdir -p "$stage/$(dirname "$f")"; cp "$f" "$stage/$f"; }

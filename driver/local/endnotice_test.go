@@ -31,7 +31,7 @@ func TestTheOutputSaysWhyAJobEnded(t *testing.T) {
 		{name: "cancelled at once", stop: engine.Stop{}},
 		{name: "preempted", stop: engine.Stop{Grace: patience, Why: engine.ForPreemption}, due: " DUE TO PREEMPTION"},
 		{name: "requeued", stop: engine.Stop{Grace: patience, Why: engine.ForRequeue}, due: " DUE TO JOB REQUEUE"},
-		{name: "time limit", limit: time.Second, due: " DUE TO TIME LIMIT"},
+		{name: "time limit", limit: 5 * time.Second, due: " DUE TO TIME LIMIT"},
 		{name: "node lost", due: lostNode},
 	} {
 		t.Run(x.name, func(t *testing.T) {
