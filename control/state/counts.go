@@ -63,10 +63,7 @@ func (c *Counts) countBegin(e *JobRecord) {
 	if e.Eligible <= 0 || e.Last.started <= 0 {
 		return
 	}
-	devices := 0
-	for i := range e.Last.Claims {
-		devices += len(e.Last.Claims[i].Devices)
-	}
+	devices, _ := e.Last.heldDevices()
 	c.Begin[sizeClassOf(devices)].Observe(time.Duration(max(e.Last.started-e.Eligible, 0)).Seconds())
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
@@ -52,6 +53,25 @@ func (a *Attempt) NodeClaims() []fleet.Claim {
 		return a.seen
 	}
 	return a.Claims
+}
+
+// heldDevices counts the devices of an attempt, and adds up their parts: half a device is one of count and 0.5 of
+// whole. Claims on a pool as a whole have GPUs alone, by their number.
+func (a *Attempt) heldDevices() (count int, whole float64) {
+	delegated, share := IsDelegated(a.Claims), int64(0)
+	for i := range a.Claims {
+		c := &a.Claims[i]
+		if delegated {
+			gpus := int(c.Take.Get(aggregate.Device("gpu")))
+			count, share = count+gpus, share+int64(gpus)*int64(resource.WholeDevice)
+			continue
+		}
+		count += len(c.Devices)
+		for _, d := range c.Devices {
+			share += int64(d.Share)
+		}
+	}
+	return count, float64(share) / float64(resource.WholeDevice)
 }
 
 // ChargedFrom is when the charge of an attempt begins that started on a pool as a whole: not

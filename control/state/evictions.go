@@ -9,7 +9,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -199,13 +198,7 @@ func (s *State) countLostWork(e *JobRecord, ended int64) {
 	if a.Preempted == nil || a.started == 0 || ended <= a.started {
 		return
 	}
-	share := int64(0)
-	for i := range a.Claims {
-		for _, d := range a.Claims[i].Devices {
-			share += int64(d.Share)
-		}
-	}
-	devices := float64(share) / float64(resource.WholeDevice)
+	_, devices := a.heldDevices()
 	s.Counts.Preempted++
 	s.Counts.PreemptedTime += devices * time.Duration(ended-a.started).Seconds()
 	s.Counts.LostTime += devices * time.Duration(max(ended-max(a.started, a.Saved), 0)).Seconds()

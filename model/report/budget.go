@@ -45,7 +45,8 @@ type spending struct {
 	from, to int64
 }
 
-// NewSpending begins to add up the budgets of a policy. Jobs count up to the moment.
+// NewSpending begins to add up the budgets of a policy, of the periods that the last second before at is in. Jobs
+// count up to at: a window that ends when a period does is of that period, not of the next one.
 func NewSpending(p *account.Policy, at, now time.Time) *Spending {
 	s := &Spending{prices: p.Prices, now: now.Unix(), above: map[string]string{}}
 	for i := range p.Accounts {
@@ -53,7 +54,7 @@ func NewSpending(p *account.Policy, at, now time.Time) *Spending {
 	}
 	for i := range p.Budgets {
 		b := &p.Budgets[i]
-		from, until := fair.LastReset(b.PeriodName(), at.Unix()), fair.NextReset(b.PeriodName(), at.Unix())
+		from, until := fair.LastReset(b.PeriodName(), at.Unix()-1), fair.NextReset(b.PeriodName(), at.Unix()-1)
 		s.list = append(s.list, &spending{
 			Spent: Spent{
 				Name: b.Name, Account: b.Account, Period: b.PeriodName(), From: time.Unix(from, 0).UTC(), Until: time.Unix(until, 0).UTC(),

@@ -169,7 +169,7 @@ func (s *sums) addAttempt(r *Record, a *Attempt, in span) {
 	if r.Limit > 0 {
 		asked = float64(r.Limit) * in.part / hour
 		askedGPUs, askedCPUs = r.Asked.GPUs(), r.Asked.CPUs
-		if a.Ended != 0 {
+		if a.Ended != 0 && !a.CutShort {
 			s.timeAsked += asked
 			s.timeRan += hours
 			s.gpuOver += max(asked-hours, 0) * gpus

@@ -59,6 +59,7 @@ type Attempt struct {
 	Suspended      int64 // seconds in all
 	Held           Amounts
 	Lost           bool           // its work came to nothing: it was ended early, failed, or ran out of time or memory
+	CutShort       bool           // it did not end by itself: it was preempted or requeued, or its node failed
 	Used           *rusage.Record // nil: nobody measured it, or it runs
 }
 

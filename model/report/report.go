@@ -57,7 +57,7 @@ type Row struct {
 	GPUUsed     *float64 `json:"gpu_hours_used,omitempty" doc:"measured hours × the part of the time in which the device was busy"`
 	GPUBusy     *float64 `json:"gpu_busy_percent,omitempty" doc:"used of measured"`
 	GPUIdle     *float64 `json:"gpu_hours_idle,omitempty" doc:"measured and not used"`
-	GPUOver     *float64 `json:"gpu_hours_overasked,omitempty" doc:"of ended attempts with a time limit: asked for and given back early"`
+	GPUOver     *float64 `json:"gpu_hours_overasked,omitempty" doc:"of attempts with a time limit that ended by themselves: asked for and given back early"`
 	GPUFree     *float64 `json:"gpu_hours_free,omitempty" doc:"of efficiency by pool alone: of the devices that the pool has now, times the window, what no job held"`
 	GPULost     *float64 `json:"gpu_hours_lost,omitempty" doc:"allocated to attempts that came to nothing: FAILED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL, or begun anew"`
 
@@ -74,7 +74,7 @@ type Row struct {
 	MemoryUsed *float64 `json:"memory_used_percent,omitempty" doc:"of measured attempts: peak of what was held"`
 	TimeAsked  *float64 `json:"job_hours_asked,omitempty" doc:"time limits of ended attempts that had one"`
 	TimeRan    *float64 `json:"job_hours_ran,omitempty" doc:"how long these ran"`
-	TimeUsed   *float64 `json:"time_used_percent,omitempty" doc:"ran of asked"`
+	TimeUsed   *float64 `json:"time_used_percent,omitempty" doc:"ran of asked, of attempts that ended by themselves"`
 
 	WaitMedian *float64 `json:"wait_median_seconds,omitempty" doc:"of those that started: half waited no longer; exact below 256 s, else to 1 %"`
 	WaitP90    *float64 `json:"wait_p90_seconds,omitempty" doc:"nine of ten waited no longer"`

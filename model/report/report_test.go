@@ -197,16 +197,18 @@ func TestEfficiency(t *testing.T) {
 	}
 	failed := ran(1, 2, 0, 4)
 	failed.Attempts[0].Lost = true
-	r := makeReport(Query{Kind: Efficiency}, measured, failed, ran(9, 0, 100, 1)).Total
+	evicted := ran(5, 6, 10, 1)
+	evicted.Attempts[0].CutShort = true
+	r := makeReport(Query{Kind: Efficiency}, measured, failed, ran(9, 0, 100, 1), evicted).Total
 	for _, c := range []struct {
 		what      string
 		got, want float64
 	}{
-		{"GPU-hours", *r.GPUHeld, 13},
+		{"GPU-hours", *r.GPUHeld, 14},
 		{"measured", *r.GPUMeasured, 8},
 		{"idle", *r.GPUIdle, 6},
 		{"busy", *r.GPUBusy, 25},
-		{"overasked: that which runs is not", *r.GPUOver, 8},
+		{"overasked: that which runs or was cut short is not", *r.GPUOver, 8},
 		{"lost", *r.GPULost, 4},
 		{"CPU idle", *r.CPUIdle, 12},
 		{"CPU busy", *r.CPUBusy, 25},
@@ -349,6 +351,19 @@ func TestBudgets(t *testing.T) {
 	other.Account = "org"
 	if s.Add(&other); s.Budgets()[0].State != SpentOver {
 		t.Errorf("%+v", s.Budgets()[0])
+	}
+}
+
+// TestBudgetsOfAnEndedPeriod: a window that ends when a period does shows what was spent of that period.
+//
+// Seen to fail with: the period that begins at the end of the window.
+func TestBudgetsOfAnEndedPeriod(t *testing.T) {
+	end := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	s := NewSpending(priced, end, end.Add(48*time.Hour))
+	in := ran(1, 3, 0, 2)
+	s.Add(&in)
+	if b := s.Budgets()[0]; b.Spent != 16 || !b.From.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) || !b.Until.Equal(end) {
+		t.Errorf("%+v", b)
 	}
 }
 

@@ -16,11 +16,15 @@ import (
 // servicePart is the beginning of a controller's name whose jobs are replicas of a service.
 const servicePart = "service/"
 
+// unknownIndex is the index of a device that a pool's own scheduler chose. It has the kind that all devices of its
+// node have.
+const unknownIndex = -1
+
 // recorder makes records of views. The record that it made last is written again by the next.
 type recorder struct {
 	home   string                           // pool of jobs that name none
 	now    int64                            // Unix seconds
-	kinds  map[fleet.NodeKey]map[int]string // kinds of the devices of nodes by their index; nil: nobody wants them
+	kinds  map[fleet.NodeKey]map[int]string // kinds of the devices of nodes by their index, or unknownIndex; nil: nobody wants them
 	record report.Record
 }
 
@@ -46,14 +50,14 @@ func (r *recorder) recordOf(v *state.View) *report.Record {
 		if p.Started == 0 {
 			continue
 		}
-		x.Attempts = append(x.Attempts, report.Attempt{Started: p.Started / int64(time.Second), Ended: p.Ended / int64(time.Second), Held: held, Lost: true})
+		x.Attempts = append(x.Attempts, report.Attempt{Started: p.Started / int64(time.Second), Ended: p.Ended / int64(time.Second), Held: held, Lost: true, CutShort: true})
 	}
 	if x.Waits || past || v.Job.Started.IsZero() {
 		return x
 	}
 	x.Attempts = append(x.Attempts, report.Attempt{
 		Started: unixOf(v.Job.Started), Ended: unixOf(v.Job.Ended), Suspended: suspendedSeconds(v, r.now),
-		Held: held, Lost: isLost(v.Job.State, v.Report.Cause), Used: v.Report.Used,
+		Held: held, Lost: isLost(v.Job.State, v.Report.Cause), CutShort: isCutShort(v.Job.State, v.Report.Cause), Used: v.Report.Used,
 	})
 	return x
 }
@@ -62,6 +66,15 @@ func (r *recorder) recordOf(v *state.View) *report.Record {
 func isLost(s job.State, cause engine.Cause) bool {
 	switch s {
 	case job.Failed, job.Timeout, job.NodeFail, job.OutOfMemory, job.Preempted, job.Lost, job.BootFail:
+		return true
+	}
+	return cause == engine.NodeLost
+}
+
+// isCutShort reports whether an attempt did not end by itself.
+func isCutShort(s job.State, cause engine.Cause) bool {
+	switch s {
+	case job.NodeFail, job.Preempted, job.Lost, job.BootFail:
 		return true
 	}
 	return cause == engine.NodeLost

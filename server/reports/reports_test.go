@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,11 +242,15 @@ func TestFormsSayTheSame(t *testing.T) {
 // TestWarningsOfBudgets: a submission hears of a budget that is spent, of its account or one above it,
 // by the price of the kind of device that the node has.
 //
-// Seen to fail with: kinds of devices that nobody looked up.
+// Seen to fail with: kinds of devices that nobody looked up; no kind of a device whose index nobody knows, though its
+// node has one kind alone; the first kind of a node that has two.
 func TestWarningsOfBudgets(t *testing.T) {
 	p := servertest.NewPlane()
 	v := finished(t, p, "anna", 3, func(s *job.Spec) { s.Account = "nlp" })
-	v.Claims = append(v.Claims, fleet.Claim{Node: "v2", Devices: []fleet.DeviceClaim{{Index: 0, Share: resource.WholeDevice / 2}}})
+	v.Claims[0].Devices[0].Index = -1
+	v.Claims = append(v.Claims, fleet.Claim{Node: "v2", Devices: []fleet.DeviceClaim{{Index: 0, Share: resource.WholeDevice / 2}}},
+		fleet.Claim{Node: "v3", Devices: []fleet.DeviceClaim{{Index: -1}}})
+	p.Nodes[2].Node.Devices = append(slices.Clone(p.Nodes[2].Node.Devices), fleet.Device{Index: 1, Type: "a100"})
 	r, routes := serve(t, p, false)
 	if got := routes.Warnings(t.Context(), "nlp"); got != nil {
 		t.Errorf("without rules: %v", got)
@@ -271,7 +276,7 @@ vision: budget all: account org has spent 9.00 EUR of 10.00 EUR, 90 %; the month
 		t.Errorf("%s", text)
 	}
 	cost, err := r.As(t, "anna").Report(t.Context(), "cost", &client.ReportQuery{From: now.Add(-2 * time.Hour)})
-	if err != nil || len(cost.Budgets) != 2 || cost.Budgets[0].Spent != 9 || *cost.Total.CostAll != 3 {
+	if err != nil || len(cost.Budgets) != 2 || cost.Budgets[0].Spent != 9 || *cost.Total.CostAll != 3 || *cost.Total.GPUUnpriced != 1 {
 		t.Errorf("%v %+v", err, cost)
 	}
 }

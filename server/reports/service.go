@@ -332,6 +332,13 @@ func (s *Service) deviceKinds(ctx context.Context) (map[fleet.NodeKey]map[int]st
 				kinds[d.Index] += "/" + d.Profile
 			}
 		}
+		kinds[unknownIndex] = kinds[n.Devices[0].Index]
+		for _, kind := range kinds {
+			if kind != kinds[unknownIndex] {
+				delete(kinds, unknownIndex) // of several kinds: which it is, nobody knows
+				break
+			}
+		}
 		out[n.Key()] = kinds
 	}
 	views, err := s.cfg.Plane.NodeViews(ctx)
