@@ -23,7 +23,8 @@ interface ChartProps {
 const height = 150;
 const least = 60; // seconds that a chart shows
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const timeOf = (at: number) => clock.format(at * 1000);
+const calendar = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const day = 86_400; // seconds: the times of a longer chart have their dates
 
 /** Values over time. */
 export function Chart({ label, times, series, max, format = (value) => String(value) }: ChartProps) {
@@ -32,8 +33,10 @@ export function Chart({ label, times, series, max, format = (value) => String(va
   const theme = useTheme();
   const shape = series.map((each) => `${each.label}:${each.tone}`).join();
   const data = [times, ...series.map((each) => each.values)] as uPlot.AlignedData;
-  const latest = useRef({ data, format });
-  latest.current = { data, format };
+  const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  const timeOf = (at: number) => (span > day ? calendar : clock).format(at * 1000);
+  const latest = useRef({ data, format, timeOf });
+  latest.current = { data, format, timeOf };
 
   useEffect(() => {
     const element = box.current;
@@ -46,8 +49,8 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       legend: { show: series.length > 1 },
       cursor: { y: false },
       scales: { x: { range: (_, first, last) => [first ?? 0, Math.max(last ?? 0, (first ?? 0) + least)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
-      axes: [{ ...axis, space: 80, values: (_, marks) => marks.map(timeOf) }, { ...axis, size: 66, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
-      series: [{ label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : timeOf(at)) }, ...series.map((each) => ({
+      axes: [{ ...axis, space: 80, values: (_, marks) => marks.map((mark) => latest.current.timeOf(mark)) }, { ...axis, size: 66, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
+      series: [{ label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : latest.current.timeOf(at)) }, ...series.map((each) => ({
         label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false },
         value: (_: uPlot, value: number | null) => (value === null ? "–" : latest.current.format(value)),
       }))],

@@ -6,7 +6,7 @@ import { Page } from "../../components/Page";
 import { Segments } from "../../components/Segments";
 import { setQuery, useQuery } from "../../router/location";
 import { ReportView } from "./ReportView";
-import { groupings, kinds, kindLabels, periods, windowOf, type Grouping, type Kind, type Period } from "./reportChoice";
+import { groupingsOf, kinds, kindLabels, periods, windowOf, type Grouping, type Kind, type Period } from "./reportChoice";
 import "./ReportsPage.css";
 
 /** Usage, waits, fairness, efficiency and cost of a time. */
@@ -14,7 +14,7 @@ export default function ReportsPage() {
   const query = useQuery();
   const kind = kinds.find((each) => each === query.get("kind")) ?? "usage";
   const period = periods.find(([each]) => each === query.get("since"))?.[0] ?? "30d";
-  const by = groupings.find((each) => each === query.get("by")) ?? "account";
+  const by = groupingsOf(kind).find((each) => each === query.get("by")) ?? "account";
   const report = useRequest({
     queryKey: ["report", kind, period, by],
     queryFn: ({ signal }) => get("/v1/reports/{kind}", { path: { kind }, query: { from: windowOf(period), by: [by] }, signal }),
@@ -24,9 +24,7 @@ export default function ReportsPage() {
     <Page title="Reports" aside={<Segments label="Report" options={kinds.map((each) => [each, kindLabels[each]] as const)} value={kind} onChange={(each) => setQuery({ kind: each === "usage" ? "" : each })} />}>
       <div className="report-choice">
         <Segments label="Time" options={periods} value={period} onChange={(each) => setQuery({ since: each === "30d" ? "" : each })} />
-        {kind !== "fairness" && (
-          <label>by <select value={by} onChange={(event) => setQuery({ by: event.target.value === "account" ? "" : event.target.value })}>{groupings.map((each) => <option key={each}>{each}</option>)}</select></label>
-        )}
+        <label>by <select value={by} onChange={(event) => setQuery({ by: event.target.value === "account" ? "" : event.target.value })}>{groupingsOf(kind).map((each) => <option key={each}>{each}</option>)}</select></label>
         <Command text={commandOf(kind, period, by)} />
         <span className="report-forms">{(["html", "csv", "md"] as const).map((form) => <a key={form} href={formAddress(kind, period, by, form)} target="_blank" rel="noreferrer noopener">{form}</a>)}</span>
       </div>
@@ -36,7 +34,7 @@ export default function ReportsPage() {
 }
 
 function commandOf(kind: Kind, period: Period, by: Grouping): string {
-  return `cox report ${kind} --since ${period}${kind === "fairness" ? "" : ` --by ${by}`}`;
+  return `cox report ${kind} --since ${period} --by ${by}`;
 }
 
 function formAddress(kind: Kind, period: Period, by: Grouping, format: string): string {

@@ -6,8 +6,16 @@ export const kindLabels: Record<Kind, string> = { usage: "Usage", waits: "Waits"
 export const periods = [["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "1 year"]] as const;
 export type Period = (typeof periods)[number][0];
 
-export const groupings = ["account", "user", "qos", "pool", "service"] as const;
+const groupings = ["account", "user", "qos", "pool", "service"] as const;
 export type Grouping = (typeof groupings)[number];
+
+/** Shares are of accounts and their users alone. */
+const shareGroupings = ["account", "user"] as const satisfies readonly Grouping[];
+
+/** How a report may be grouped. */
+export function groupingsOf(kind: Kind): readonly Grouping[] {
+  return kind === "fairness" ? shareGroupings : groupings;
+}
 
 /** The beginning of a period, to the minute, so that a report that was just made is not made again. */
 export function windowOf(period: Period): string {
