@@ -25,7 +25,7 @@ const (
 
 	atOnce      = 8               // attempts that are asked at a time
 	askWithin   = 5 * time.Second // for one answer
-	mostOthers  = 5               // attempts outside of this machine that are asked in one look: each goes through an API server
+	mostOthers  = 5               // attempts outside of this machine that are asked in one look, but for their GPUs: each goes through an API server
 	mostLocal   = 200             // attempts of this machine in one look
 	writeEach   = 5 * time.Minute
 	sweepEach   = time.Hour
@@ -85,6 +85,7 @@ type run struct {
 	Attempt
 	started time.Time
 	next    time.Time // when it is asked next
+	gpus    time.Time // when its GPUs are looked at next, if it holds some
 	wrote   time.Time
 	seen    bool // in this look
 	series  *Series
@@ -236,8 +237,8 @@ func (r *Recorder) dueRuns(now time.Time) []*run {
 
 // measureAll asks for what is due, several attempts at a time.
 func (r *Recorder) measureAll(ctx context.Context, now time.Time) {
+	r.measureGPUs(ctx, now)
 	due := r.dueRuns(now)
-	gpus := r.lookAtGPUs(ctx, due)
 	var asking sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	for _, x := range due {
@@ -247,27 +248,19 @@ func (r *Recorder) measureAll(ctx context.Context, now time.Time) {
 		room <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-room }()
-			r.measureRun(ctx, x, gpus[x.Pool])
+			r.measureRun(ctx, x)
 		})
 	}
 	asking.Wait()
 }
 
-func (r *Recorder) measureRun(ctx context.Context, x *run, gpus exported) {
+func (r *Recorder) measureRun(ctx context.Context, x *run) {
 	pause := max(r.pauseOf(x.Pool), x.series.Step)
-	var samples []GPUSample
-	if len(gpus.all) > 0 {
-		samples = gpus.by.Match(gpus.all, &x.Attempt)
-	}
 	used := r.askEngine(ctx, x)
 	now := r.cfg.Now()
 	x.next = now.Add(pause)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(samples) > 0 {
-		x.series.AddGPUs(now, samples, pause)
-		x.changed = true
-	}
 	if used != nil {
 		at := used.At
 		if at.IsZero() {
@@ -330,37 +323,56 @@ func (r *Recorder) writeRun(x *run) {
 	x.changed, x.wrote = false, r.cfg.Now()
 }
 
-// exported is what an exporter says.
-type exported struct {
-	by  Exporter
-	all []ExportedGPU
+// measureGPUs reads the exporters of pools that are due, and adds what they say to all attempts of these pools: one
+// answer is enough for any number of them.
+func (r *Recorder) measureGPUs(ctx context.Context, now time.Time) {
+	if r.cfg.GPUs == nil {
+		return
+	}
+	due, of := map[string]bool{}, map[string][]*run{}
+	for _, x := range r.runs {
+		if slices.ContainsFunc(x.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 }) {
+			of[x.Pool] = append(of[x.Pool], x)
+			due[x.Pool] = due[x.Pool] || !now.Before(x.gpus)
+		}
+	}
+	for pool, runs := range of {
+		if due[pool] && ctx.Err() == nil {
+			r.measurePoolGPUs(ctx, pool, runs)
+		}
+	}
 }
 
-// lookAtGPUs asks the exporters of the pools of attempts that hold devices.
-func (r *Recorder) lookAtGPUs(ctx context.Context, due []*run) map[string]exported {
-	if r.cfg.GPUs == nil {
-		return nil
+// measurePoolGPUs reads the exporter of a pool for the attempts there that hold devices.
+func (r *Recorder) measurePoolGPUs(ctx context.Context, pool string, runs []*run) {
+	by := r.cfg.GPUs(pool)
+	if by == nil {
+		return
 	}
-	nodes := map[string][]string{}
-	for _, x := range due {
+	var nodes []string
+	for _, x := range runs {
 		for i := range x.Claims {
 			if len(x.Claims[i].Devices) > 0 {
-				nodes[x.Pool] = append(nodes[x.Pool], x.Claims[i].Node)
+				nodes = append(nodes, x.Claims[i].Node)
 			}
 		}
 	}
-	out := map[string]exported{}
-	for pool, names := range nodes {
-		by := r.cfg.GPUs(pool)
-		if by == nil {
+	slices.Sort(nodes)
+	all, err := by.Look(ctx, slices.Compact(nodes))
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Log.Warn("read the exporter of GPUs", "pool", pool, "error", err)
+	}
+	now, pause := r.cfg.Now(), r.pauseOf(pool)
+	for _, x := range runs {
+		x.gpus = now.Add(pause)
+		if len(all) == 0 {
 			continue
 		}
-		slices.Sort(names)
-		all, err := by.Look(ctx, slices.Compact(names))
-		if err != nil && ctx.Err() == nil {
-			r.cfg.Log.Warn("read the exporter of GPUs", "pool", pool, "error", err)
+		if samples := by.Match(all, &x.Attempt); len(samples) > 0 {
+			r.mu.Lock()
+			x.series.AddGPUs(now, samples, max(pause, x.series.Step))
+			r.mu.Unlock()
+			x.changed = true
 		}
-		out[pool] = exported{by, all}
 	}
-	return out
 }

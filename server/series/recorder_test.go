@@ -26,6 +26,7 @@ type world struct {
 	asked map[uint64]int // by allocation
 	away  bool           // the exporter
 	busy  float64        // of its GPU
+	every bool           // the exporter knows the GPUs of every job, not of the first alone
 }
 
 func (w *world) Scan(_ query.Filter, f func(*state.View) bool) {
@@ -60,7 +61,7 @@ func (w *world) Look(context.Context, []string) ([]ExportedGPU, error) {
 }
 
 func (w *world) Match(all []ExportedGPU, of *Attempt) []GPUSample {
-	if len(all) == 0 || of.Job != 1 {
+	if len(all) == 0 || of.Job != 1 && !w.every {
 		return nil
 	}
 	return []GPUSample{{Node: "v1", Index: 1, Busy: all[0].Busy}}
@@ -198,5 +199,23 @@ func TestIdleDevices(t *testing.T) {
 	w.now = w.now.Add(5 * time.Minute)
 	if n := idle()["k8s"]; n != 0 {
 		t.Errorf("%d idle devices of which nobody knows anything for 5 minutes", n)
+	}
+}
+
+// TestIdleDevicesOfManyJobs: more jobs than are asked in one look are all measured by one answer of their exporter.
+//
+// Seen to fail with GPUs of the attempts alone that are asked.
+func TestIdleDevicesOfManyJobs(t *testing.T) {
+	w := &world{now: began, asked: map[uint64]int{}, every: true}
+	for id := range job.ID(4 * mostOthers) {
+		w.begin(id+1, "k8s")
+	}
+	r := w.recorder(t.TempDir())
+	for range 12 {
+		w.now = w.now.Add(time.Minute)
+		r.lookAtRuns(t.Context())
+	}
+	if n := r.IdleDevices(10 * time.Minute)["k8s"]; n != 4*mostOthers {
+		t.Errorf("%d of %d devices are idle", n, 4*mostOthers)
 	}
 }

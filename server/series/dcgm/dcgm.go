@@ -39,6 +39,7 @@ import (
 const (
 	mostBytes = 32 << 20 // of one page
 	within    = 5 * time.Second
+	allWithin = 10 * time.Second // all pages
 	fresh     = 10 * time.Second // for which an answer is given again
 	atOnce    = 16               // pages that are read at a time
 	nodePlace = "{node}"         // in a URL: the name of a node
@@ -63,7 +64,7 @@ type Source struct {
 	last    []series.ExportedGPU
 	at      time.Time
 	devices map[deviceKey]fleet.Device
-	asked   []string // the nodes of the last answer
+	asked   []string // the nodes of the last answer: of a URL with their names, others are another question
 }
 
 type deviceKey struct {
@@ -83,7 +84,7 @@ func New(cfg Config) *Source {
 func (s *Source) Look(ctx context.Context, nodes []string) ([]series.ExportedGPU, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.at) < fresh && slices.Equal(s.asked, nodes) {
+	if time.Since(s.at) < fresh && (!strings.Contains(s.cfg.URL, nodePlace) || slices.Equal(s.asked, nodes)) {
 		return s.last, nil
 	}
 	all, err := s.readAll(ctx, nodes)
@@ -98,6 +99,8 @@ func (s *Source) Look(ctx context.Context, nodes []string) ([]series.ExportedGPU
 }
 
 func (s *Source) readAll(ctx context.Context, nodes []string) ([]series.ExportedGPU, error) {
+	ctx, cancel := context.WithTimeout(ctx, allWithin)
+	defer cancel()
 	u, err := url.Parse(strings.ReplaceAll(s.cfg.URL, nodePlace, "node"))
 	if err != nil {
 		return nil, err

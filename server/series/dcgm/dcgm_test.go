@@ -30,7 +30,7 @@ const (
 // devices of attempts: by their pods, by UUID, and by the profile of an instance.
 //
 // Seen to fail with a pod of another namespace, with the numbers of a whole GPU for an instance of it, and with
-// blank values that are read.
+// blank values that are read; with a page of all nodes that is read again for others.
 func TestMatch(t *testing.T) {
 	page, err := os.ReadFile("testdata/page.txt")
 	if err != nil {
@@ -43,6 +43,7 @@ func TestMatch(t *testing.T) {
 		if q := r.URL.Query().Get("match[]"); !strings.HasPrefix(q, `{__name__=~"DCGM_FI_DEV_GPU_UTIL|`) {
 			t.Errorf("Prometheus is asked for %s", q)
 		}
+		asked.Add(1)
 		text := strings.NewReplacer(`pod="cox`, `pod="dcgm-exporter-x",exported_pod="cox`, `,namespace="teams"`, `,namespace="gpu-operator",exported_namespace="teams"`,
 			" gauge\n", " untyped\n").Replace(string(page))
 		_, _ = w.Write([]byte(text))
@@ -107,12 +108,16 @@ func TestMatch(t *testing.T) {
 				t.Errorf("%s, %s (-want +got):\n%s", address, tt.name, d)
 			}
 		}
-		if _, err := s.Look(t.Context(), []string{"gpu1"}); err != nil {
+		again := []string{"gpu1"}
+		if address == server.URL {
+			again = []string{"gpu1", "gpu2"} // one page has them all
+		}
+		if _, err := s.Look(t.Context(), again); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the exporter was asked %d times", n)
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the exporter and the Prometheus were asked %d times", n)
 	}
 	config.URL = server.URL + "/{node}/metrics"
 	if all, err := New(config).Look(t.Context(), []string{"away", "gpu1"}); err == nil || len(all) != 4 || !strings.Contains(err.Error(), "/away/metrics answers 404") {
