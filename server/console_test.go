@@ -56,7 +56,7 @@ func (b *browser) ask(t *testing.T, method, path, body string, headers ...string
 // of who asked for the link, is a token of his, and ends when it is revoked or signed out.
 //
 // Seen to fail without: links.take's removal and its look at the time, the parent token's look in
-// newSession, RevokeToken in signOut.
+// newSession, RevokeToken in signOut, parentHolds in byToken, isSecure.
 func TestSignInOfABrowser(t *testing.T) {
 	var late atomic.Int64
 	p := servertest.NewPlane()
@@ -71,6 +71,10 @@ func TestSignInOfABrowser(t *testing.T) {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		return l.Path
+	}
+	secret := r.Token(t, "anna", nil)
+	if resp, text := r.Ask(t, "POST", "/v1/web-links", secret, "", "X-Forwarded-Proto", "https"); resp.StatusCode != http.StatusCreated || !strings.Contains(text, `"https://127.0.0.1:`) {
+		t.Errorf("behind a proxy with TLS: %s %s", resp.Status, text)
 	}
 	path := link()
 	b := &browser{r: r}
@@ -92,7 +96,7 @@ func TestSignInOfABrowser(t *testing.T) {
 		t.Errorf("%s %s", resp.Status, text)
 	}
 	tokens, err := anna.Tokens(t.Context())
-	if err != nil || len(tokens.Tokens) != 2 {
+	if err != nil || len(tokens.Tokens) != 3 {
 		t.Fatalf("%+v, %v", tokens, err)
 	}
 	for _, k := range tokens.Tokens {
@@ -114,26 +118,34 @@ func TestSignInOfABrowser(t *testing.T) {
 	}
 	late.Store(0)
 	path = link()
-	p.Mu.Lock()
-	for id, k := range p.TokensByID {
-		if k.Comment != "web console" {
-			k.Revoked = time.Now()
-			p.TokensByID[id] = k
+	revoke := func(at time.Time) {
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
+		for id, k := range p.TokensByID {
+			if k.Comment != "web console" {
+				k.Revoked = at
+				p.TokensByID[id] = k
+			}
 		}
 	}
-	p.Mu.Unlock()
+	revoke(time.Now())
 	if resp, text := again.open(t, path); resp.StatusCode != http.StatusForbidden || !strings.Contains(text, "revoked") {
 		t.Errorf("of a token that was revoked since: %s %s", resp.Status, text)
 	}
 	own := []string{"Sec-Fetch-Site", "same-origin", "Cox-Api", "1.0"}
-	if resp, text := b.ask(t, "POST", "/v1/web-links", "", own...); resp.StatusCode != http.StatusForbidden {
-		t.Errorf("a session makes a link: %s %s", resp.Status, text)
+	resp, text := b.ask(t, "GET", "/v1/jobs", "", own...)
+	servertest.CheckRefusal(t, "a session of a token that was revoked since", resp, text, 401, fault.Permission, "was revoked")
+	revoke(time.Time{})
+	for _, path := range []string{"/v1/web-links", "/v1/tokens"} {
+		if resp, text := b.ask(t, "POST", path, "", own...); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("a session: POST %s: %s %s", path, resp.Status, text)
+		}
 	}
 	resp, _ = b.ask(t, "DELETE", "/v1/session", "", own...)
 	if resp.StatusCode != http.StatusNoContent || len(resp.Cookies()) != 1 || resp.Cookies()[0].MaxAge >= 0 {
 		t.Errorf("signed out: %s %v", resp.Status, resp.Cookies())
 	}
-	resp, text := b.ask(t, "GET", "/v1/jobs", "")
+	resp, text = b.ask(t, "GET", "/v1/jobs", "")
 	servertest.CheckRefusal(t, "after signing out", resp, text, 401, fault.Permission, "was revoked")
 }
 

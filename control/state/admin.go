@@ -144,6 +144,7 @@ type Token struct {
 	Admin    bool      `json:"admin,omitempty"`
 	Role     string    `json:"role,omitempty"` // of package auth; empty: a person's
 	Comment  string    `json:"comment,omitempty"`
+	Parent   string    `json:"parent,omitempty"` // of a browser's session: the token that it was begun with, and ends with
 	Created  time.Time `json:"created"`
 	By       job.Actor `json:"by,omitzero"`      // who made it
 	Expires  time.Time `json:"expires,omitzero"` // zero: never

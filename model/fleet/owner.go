@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -158,11 +159,34 @@ func (o *MachineOwner) WhyNot(pool string) string {
 	return "machine " + o.Machine + " belongs to pool " + o.Pool
 }
 
+// waiting leaves out what is waited for: it may be a job of somebody, and everybody sees why a node is closed.
 func (o *MachineOwner) waiting() string {
 	if o.Waits == "" {
 		return ""
 	}
-	return ": it waits for " + o.Waits
+	return "; cox machines shows what it waits for"
+}
+
+// whileWaiting is between why a hand-over was walked back and what it waited for then.
+const whileWaiting = " while it waited for "
+
+// WaitedFor is what the hand-over waits for, as the end of a sentence about the past; empty: for nothing.
+func (o *MachineOwner) WaitedFor() string {
+	if o.Waits == "" {
+		return ""
+	}
+	return whileWaiting + o.Waits
+}
+
+// WithoutWork is the record for those who may not see the jobs of others: it says that a hand-over waits, and does
+// not name the work that it waits for.
+func (o *MachineOwner) WithoutWork() MachineOwner {
+	out := *o
+	if out.Waits != "" {
+		out.Waits = "what is on its nodes, or for an engine; administrators are told more"
+	}
+	out.Evidence, _, _ = strings.Cut(out.Evidence, whileWaiting)
+	return out
 }
 
 // String says whose the machine is, or how far its hand-over is.

@@ -236,6 +236,9 @@ const (
 )
 
 func (s *service) newToken(c *call) (*api.MadeToken, error) {
+	if c.ID.Browser {
+		return nil, fault.New(fault.Permission, "a session of the web console makes no tokens").Advise("cox token create makes one")
+	}
 	req, err := transport.DecodeBody[api.NewToken](c.Call)
 	if err != nil {
 		return nil, err

@@ -17,12 +17,17 @@ func (s *service) rulesWithoutEffect(ctx context.Context) ([]account.Problem, er
 	return s.handoverProblems(ctx, p.Rules)
 }
 
-// listMachines lists the machines, with the marks of their nodes.
-func (s *service) listMachines(ctx context.Context) (*api.Machines, error) {
+// listMachines lists the machines, with the marks of their nodes. Who may not see the jobs of others is not
+// told which of them a hand-over waits for.
+func (s *service) listMachines(c *call) (*api.Machines, error) {
 	views := s.cfg.Plane.MarkedMachines()
 	out := &api.Machines{Machines: make([]api.Machine, len(views))}
 	for i := range views {
 		v, o := &views[i], &views[i].Owner
+		if !c.SeesAll() {
+			hidden := o.WithoutWork()
+			o = &hidden
+		}
 		m := api.Machine{
 			Name: o.Machine, Pool: o.Pool, Epoch: o.Epoch, To: o.Next, Last: o.Last, Step: string(o.Step), Back: o.Back, Waits: o.Waits,
 			Evidence: o.Evidence, Deadline: o.Deadline, By: o.By, Reason: o.Reason, At: o.At, Closed: o.Fenced, Nodes: []api.MachineNode{},
@@ -39,7 +44,7 @@ func (s *service) listMachines(ctx context.Context) (*api.Machines, error) {
 		}
 		out.Machines[i] = m
 	}
-	problems, err := s.rulesWithoutEffect(ctx)
+	problems, err := s.rulesWithoutEffect(c.Ctx())
 	for _, p := range problems {
 		out.Warnings = append(out.Warnings, api.MachineWarning{Text: "the rules of hand-over in force (cox policy show), " + p.Path + ": " + p.Message, Do: p.Remedy})
 	}

@@ -47,7 +47,7 @@ func (s *service) registerNodes() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/machines", Verb: auth.SeeNodes, ID: "listMachines", Tag: "nodes",
 		Summary: "List machines, which pool owns each, and hand-overs", About: "A machine may be a node of several pools; work starts in the pool that owns it only.",
-	}, func(c *call, _ *in) (*api.Machines, error) { return s.listMachines(c.Ctx()) })
+	}, func(c *call, _ *in) (*api.Machines, error) { return s.listMachines(c) })
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/partitions", Verb: auth.SeeNodes, ID: "listPartitions", Tag: "nodes", Summary: "List partitions",
 	}, func(c *call, _ *in) (*api.Partitions, error) { return s.listPartitions(c) })

@@ -106,6 +106,9 @@ func (s *service) newLink(c *transport.Call) (*api.WebLink, error) {
 	switch {
 	case strings.HasPrefix(c.ID.From, "tcp"): // as the caller reaches it, so does his browser
 		out.URL = "http://" + c.R.Host + out.Path
+		if isSecure(c.R) {
+			out.URL = "https://" + c.R.Host + out.Path
+		}
 	case s.cfg.Listen != "":
 		out.URL = "http://" + s.cfg.Listen + out.Path
 	}
@@ -160,6 +163,7 @@ func (s *service) newSession(id *auth.Identity, now time.Time) (token.Made, stat
 	if err := (token.Kept{Expires: from.Expires, Revoked: from.Revoked}).Valid(now); err != nil {
 		return made, t, err
 	}
+	t.Parent = from.ID
 	t.By.Name, t.By.UID = from.By.Name, from.By.UID // who gave the rights
 	if !from.Expires.IsZero() && from.Expires.Before(t.Expires) {
 		t.Expires = from.Expires
@@ -171,8 +175,13 @@ func (s *service) newSession(id *auth.Identity, now time.Time) (token.Made, stat
 func sessionCookie(r *http.Request, secret string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: transport.CookieName(r), Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+		Secure: isSecure(r),
 	}
+}
+
+// isSecure reports whether a request came over TLS, to this server or to a proxy before it.
+func isSecure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 func (s *service) signOut(c *transport.Call) error {

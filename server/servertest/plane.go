@@ -309,7 +309,11 @@ func (p *Plane) MarkedMachines() (out []query.MarkedMachine) {
 	for i := range p.Nodes {
 		n := p.Nodes[i].Node
 		for _, m := range n.Machines() {
-			out = append(out, query.MarkedMachine{Owner: fleet.MachineOwner{Machine: m, Pool: n.Pool}, Nodes: []query.NodeMarks{{Node: n, Engine: "local", Drained: p.Nodes[i].Drained}}})
+			owner := fleet.MachineOwner{Machine: m, Pool: n.Pool}
+			if o := p.Nodes[i].Owner; o != nil {
+				owner = *o
+			}
+			out = append(out, query.MarkedMachine{Owner: owner, Nodes: []query.NodeMarks{{Node: n, Engine: "local", Drained: p.Nodes[i].Drained}}})
 		}
 	}
 	return out

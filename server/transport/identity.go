@@ -77,6 +77,22 @@ func (s *Server) adminBy(t *state.Token) bool {
 	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.IsAdmin(t.Name, t.UID))
 }
 
+// parentHolds makes sure that the token which a browser's session was begun with still holds: who
+// revokes that one ends the session too.
+func (s *Server) parentHolds(t *state.Token, now time.Time) error {
+	if t.Parent == "" {
+		return nil
+	}
+	parent, ok := s.cfg.Tokens.TokenByID(t.Parent)
+	if !ok {
+		return unauthorizedError(token.Wrong())
+	}
+	if err := (token.Kept{Expires: parent.Expires, Revoked: parent.Revoked}).Valid(now); err != nil {
+		return unauthorizedError(err)
+	}
+	return nil
+}
+
 // stillHis makes sure that a token's user is still who he was: a number may be given
 // to somebody else once its user is removed.
 func (s *Server) stillHis(t *state.Token) error {
@@ -115,6 +131,9 @@ func (c *Call) byToken(header string, o *origin) error {
 	now := c.s.cfg.Now()
 	if err := (token.Kept{Hash: t.Hash, Expires: t.Expires, Revoked: t.Revoked}).Check(whole, now); err != nil {
 		return unauthorizedError(err)
+	}
+	if err := c.s.parentHolds(&t, now); err != nil {
+		return err
 	}
 	if err := c.s.stillHis(&t); err != nil {
 		return err

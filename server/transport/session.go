@@ -56,8 +56,12 @@ func (c *Call) recheckSession() error {
 	if !ok {
 		return unauthorizedError(token.Wrong())
 	}
-	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(c.s.cfg.Now()); err != nil {
+	now := c.s.cfg.Now()
+	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(now); err != nil {
 		return unauthorizedError(err)
+	}
+	if err := c.s.parentHolds(&t, now); err != nil {
+		return err
 	}
 	if c.ID.Admin && !c.s.adminBy(&t) {
 		return unauthorizedError(auth.Unauthenticated)

@@ -173,10 +173,7 @@ func CanWalkBack(o *fleet.MachineOwner) bool {
 // turnBack begins to walk the hand-over back.
 func (p *plan) turnBack(why string) {
 	next := p.o
-	next.Back, next.Evidence = true, why
-	if p.o.Waits != "" {
-		next.Evidence += " while it waited for " + p.o.Waits
-	}
+	next.Back, next.Evidence = true, why+p.o.WaitedFor()
 	next.Waits = ""
 	p.out.Record = &next
 }
