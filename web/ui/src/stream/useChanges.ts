@@ -3,7 +3,7 @@ import { listen, streamState, subscribeState, type Changes, type StreamState } f
 
 interface Pace {
   soon?: number; // ms from one refresh to the next while shown jobs change
-  later?: number; // ms while only others change; Infinity: these do not matter
+  later?: number; // ms while only others change
 }
 
 /**
@@ -14,7 +14,7 @@ interface Pace {
 export function useChanges(jobs: readonly string[], refresh: () => void, { soon = 1000, later = 10_000 }: Pace = {}) {
   const latest = useRef(refresh);
   latest.current = refresh;
-  const shown = [...new Set(jobs.map(numberOf).filter((job) => /^\d+([_+]\d+)?$/.test(job)))].sort().join();
+  const shown = [...new Set(jobs.map(numberOf).filter(isFollowed))].sort().join();
   useEffect(() => {
     const own = new Set(shown.split(",").filter(Boolean));
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -40,7 +40,7 @@ export function useChanges(jobs: readonly string[], refresh: () => void, { soon 
     const stop = listen((changes: Changes) => {
       const mine = changes.gap || changes.events.some((event) => own.has(numberOf(event.name ?? "")) || own.has(String(event.job)));
       if (mine) plan(soon);
-      else if (later !== Infinity) plan(later);
+      else plan(later);
     }, [...own]);
     return () => {
       stop();
@@ -52,6 +52,12 @@ export function useChanges(jobs: readonly string[], refresh: () => void, { soon 
 /** The number under which a job is followed: of waiting tasks of an array that are one row, the array's. */
 function numberOf(name: string): string {
   return name.replace(/_\[.*$/, "");
+}
+
+/** Whether the server can follow a job of that name: it refuses a stream with any other, for all tabs. */
+function isFollowed(name: string): boolean {
+  const parts = /^(\d{1,18})(?:_(\d{1,7})|\+(\d{1,7}))?$/.exec(name);
+  return parts !== null && Number(parts[1]) > 0 && Number(parts[2] ?? 0) <= 4_000_000 && Number(parts[3] ?? 0) <= 1 << 20;
 }
 
 /** Whether changes arrive. */

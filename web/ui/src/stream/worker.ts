@@ -3,7 +3,7 @@ import { Stream, type StreamState } from "./eventSource";
 import type { FromTab, ToTab } from "./events";
 
 // The shared worker: one connection to the server for all tabs of a browser. It follows the jobs that
-// any of them shows, and is closed while there is no tab.
+// any of them shows, and is closed while there is no tab. After its end, the next tab opens another one.
 
 declare const self: SharedWorkerGlobalScope;
 
@@ -19,15 +19,23 @@ self.onconnect = (event) => {
     if (message.data === "gone") leave(port);
     else {
       tabs.set(port, message.data.follow);
-      stream?.follow([...new Set([...tabs.values()].flat())]);
+      follow();
     }
   };
+  if (!stream) {
+    stream = new Stream((message) => {
+      if ("state" in message) state = message.state;
+      if (state === "ended") stream = undefined;
+      for (const tab of tabs.keys()) tab.postMessage(message);
+    });
+    follow();
+  }
   port.postMessage({ state } satisfies ToTab);
-  stream ??= new Stream((message) => {
-    if ("state" in message) state = message.state;
-    for (const tab of tabs.keys()) tab.postMessage(message);
-  });
 };
+
+function follow() {
+  stream?.follow([...new Set([...tabs.values()].flat())]);
+}
 
 function leave(port: MessagePort) {
   tabs.delete(port);

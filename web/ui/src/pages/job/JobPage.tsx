@@ -14,7 +14,7 @@ import { JobTabs } from "./JobTabs";
 export default function JobPage({ name }: { name: string }) {
   const job = useJob(name);
   const client = useQueryClient();
-  useChanges([name], () => void client.invalidateQueries({ queryKey: ["job", name] }), { later: Infinity });
+  useChanges([name], () => void client.invalidateQueries({ queryKey: ["job", name] }), { later: 5000 });
   useKeys({ Escape: () => navigate(addresses.queue) });
   return (
     <Page
