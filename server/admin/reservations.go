@@ -54,13 +54,15 @@ func (c *call) listReservations() (*api.Reservations, error) {
 		return nil, err
 	}
 	out := &api.Reservations{Revision: now.Revision, Reservations: []api.Reservation{}}
+	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx()) // without them there are no counts
 	for i := range now.Rules.Reservations {
-		out.Reservations = append(out.Reservations, c.shownReservation(&now.Rules.Reservations[i]))
+		out.Reservations = append(out.Reservations, shownReservation(&now.Rules.Reservations[i], views))
 	}
 	return out, nil
 }
 
-func (c *call) shownReservation(r *account.Reservation) api.Reservation {
+// shownReservation is a reservation as the API shows it, with counts of the nodes in views.
+func shownReservation(r *account.Reservation, views []query.NodeView) api.Reservation {
 	out := api.Reservation{
 		Name: r.Name, Note: r.Note, Nodes: r.Nodes, Start: r.Start, Duration: time.Duration(r.Duration).Seconds(), Every: r.Every,
 		Ahead: time.Duration(r.Ahead).Seconds(), Accounts: r.Accounts, Users: r.Users, Flex: r.Flex, Overlap: r.Overlap, Ignore: r.Ignore,
@@ -72,7 +74,6 @@ func (c *call) shownReservation(r *account.Reservation) api.Reservation {
 			out.From, out.Until, out.Active = &from, &until, !from.After(now)
 		}
 	}
-	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx()) // without them it has no counts
 	for i := range views {
 		if n := &views[i].Node; len(r.Nodes) == 0 || slices.ContainsFunc(r.Nodes, n.Is) {
 			out.Count++
@@ -121,7 +122,8 @@ func (c *call) setReservation(name string) (*api.ReservationDone, error) {
 		return nil, err
 	}
 	list[at] = r
-	out := &api.ReservationDone{Reservation: c.shownReservation(&r), Late: c.belatedJobs(late)}
+	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx())
+	out := &api.ReservationDone{Reservation: shownReservation(&r, views), Late: c.belatedJobs(late)}
 	verb := "reservation "
 	if name != "" {
 		verb = "change reservation "
@@ -186,7 +188,8 @@ func (c *call) removeReservation(name string) (*api.ReservationDone, error) {
 	if at < 0 {
 		return nil, noReservation(name)
 	}
-	out := &api.ReservationDone{Reservation: c.shownReservation(&list[at])}
+	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx())
+	out := &api.ReservationDone{Reservation: shownReservation(&list[at], views)}
 	return out, c.setReservations(out, &now, slices.Delete(list, at, at+1), "no reservation "+name, nil, false)
 }
 

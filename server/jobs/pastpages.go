@@ -67,6 +67,19 @@ func (p *pastPages) eventsAfter(ctx context.Context, after uint64) (items []*ite
 	return pg.items, pg.last, pg.gap, pg.err
 }
 
+// eventsUpTo returns the events after a number, up to at least another one, which may be on several pages. None
+// are returned if some of them are gone.
+func (p *pastPages) eventsUpTo(ctx context.Context, after, to uint64) (items []*item, err error) {
+	for after < to {
+		next, last, gap, err := p.eventsAfter(ctx, after)
+		if err != nil || gap || last <= after {
+			return nil, err
+		}
+		items, after = append(items, next...), last
+	}
+	return items, nil
+}
+
 // findPage returns a page that another watch reads or has read, or a new one; mine says that the
 // caller has to read it.
 func (p *pastPages) findPage(start uint64) (pg *pastPage, mine bool) {

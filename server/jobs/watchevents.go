@@ -31,8 +31,8 @@ func (s *Service) RecentEvents(c *transport.Call, most int) (out []api.Event) {
 	if len(out) == most || from == 0 {
 		return out
 	}
-	past, _, gap, err := s.past.eventsAfter(c.Ctx(), from-min(from, recentPast))
-	if err == nil && !gap {
+	past, err := s.past.eventsUpTo(c.Ctx(), from-min(from, recentPast), from)
+	if err == nil {
 		take(past, from)
 	}
 	return out

@@ -168,6 +168,22 @@ func TestPastEventsAreWhole(t *testing.T) {
 	}
 }
 
+// TestTheLastEventsBeforeAWindow: the newest of them are on the next page. Of events of which some are gone there
+// are none.
+//
+// Seen to fail with the first page alone.
+func TestTheLastEventsBeforeAWindow(t *testing.T) {
+	c := &countedChanges{first: 600, newest: 2300}
+	p := newPastPages(c)
+	items, err := p.eventsUpTo(t.Context(), 700, 1200)
+	if err != nil || len(items) < 500 || items[0].Seq != 701 || items[499].Seq != 1200 {
+		t.Errorf("%d events, %v", len(items), err)
+	}
+	if items, err := p.eventsUpTo(t.Context(), 500, 1200); err != nil || len(items) != 0 {
+		t.Errorf("%d events, %v", len(items), err)
+	}
+}
+
 // TestAReaderThatGoesTakesNobodyAlong: who waits for a page of somebody who has gone reads it himself.
 func TestAReaderThatGoesTakesNobodyAlong(t *testing.T) {
 	c := &countedChanges{first: 1, newest: 10}
