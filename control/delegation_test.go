@@ -79,6 +79,9 @@ func TestAGangIsHandedOverWhole(t *testing.T) {
 	if got := nodesOfView(v); !slices.Equal(got, []string{"far2", "far1"}) || len(v.Claims[0].Devices) != 8 {
 		t.Errorf("it runs on %v: %+v", got, v.Claims)
 	}
+	if s := b.ctl.Stats(); s.Devices["used"] != 16 || s.Devices["free"] != 8 || s.Nodes["up"] != 3 {
+		t.Errorf("counted: devices %v, nodes %v", s.Devices, s.Nodes)
+	}
 	if v, err := b.ctl.Job(t.Context(), next); err != nil || v.Ref.Attempt != 0 {
 		t.Errorf("a job that the full pool has no room for was handed over: %+v, %v", v, err)
 	}

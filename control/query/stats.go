@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // Stats are counters since the start and gauges of now, for metrics.
@@ -82,6 +83,9 @@ func (rd *Reader) Stats() Stats {
 		}
 	}
 	for k := range rd.of.State.Nodes.All() {
+		if aggregate.Is(k.Name) {
+			continue // its real nodes count
+		}
 		n, _ := rd.of.State.NodeWithDrain(k)
 		out.Nodes[string(n.State)]++
 		for _, f := range s.Health[k].Fences {
@@ -96,6 +100,7 @@ func (rd *Reader) Stats() Stats {
 			out.Devices[deviceState(&n, &d, shares[d.Index])]++
 		}
 	}
+	rd.countDelegatedNodes(&out)
 	k := &s.Counts
 	out.Submitted, out.Started, out.Refused = k.Submitted, k.Started, k.Refused
 	out.Preempted, out.PreemptedTime, out.LostTime = k.Preempted, k.PreemptedTime, k.LostTime
@@ -106,6 +111,43 @@ func (rd *Reader) Stats() Stats {
 	out.Seq, out.Projected = s.Seq, k.Projected
 	out.Forms = s.Specs.Count()
 	return out
+}
+
+// countDelegatedNodes counts the nodes and devices of pools whose own scheduler chooses the nodes. Which devices of a
+// node a job has is not known there: as many as it has are in use, first of those that nobody else holds. The caller
+// holds the lock.
+func (rd *Reader) countDelegatedNodes(out *Stats) {
+	s := rd.of.State
+	if len(s.DelegatedPools) == 0 {
+		return
+	}
+	held := map[fleet.NodeKey]int{}
+	for _, e := range s.Live {
+		if e.Last == nil || !e.State.Holds() || !state.IsDelegated(e.Last.Claims) {
+			continue
+		}
+		for _, c := range e.Last.NodeClaims() {
+			held[fleet.NodeKey{Pool: e.Last.Pool, Name: c.Node}] += len(c.Devices)
+		}
+	}
+	for _, p := range rd.of.Pools.AllPools() {
+		if !p.Delegated {
+			continue
+		}
+		for i := range p.Real.Nodes {
+			n := &p.Real.Nodes[i]
+			out.Nodes[string(n.State)]++
+			left := held[fleet.NodeKey{Pool: p.Name, Name: n.Name}]
+			for k := range n.Devices {
+				d, share := &n.Devices[k], resource.Share(0)
+				if left > 0 && d.Foreign == 0 {
+					share = resource.WholeDevice
+					left--
+				}
+				out.Devices[deviceState(n, d, share)]++
+			}
+		}
+	}
 }
 
 func deviceState(n *fleet.Node, d *fleet.Device, share resource.Share) string {

@@ -10,7 +10,7 @@ import (
 type Record struct {
 	User, Account, QOS, Pool string
 
-	Service   string // NAMESPACE/NAME of the service of which it is a replica; empty: of none
+	Service   string // ACCOUNT/NAME of the service of which it is a replica; empty: of none
 	Submitted int64
 	Eligible  int64 // since when nothing but the queue kept it waiting
 	Waits     bool  // it waits now, for the first time or again

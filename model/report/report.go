@@ -45,7 +45,7 @@ type Row struct {
 	User    string `json:"user,omitempty"`
 	QOS     string `json:"qos,omitempty"`
 	Pool    string `json:"pool,omitempty"`
-	Service string `json:"service,omitempty" doc:"NAMESPACE/NAME; left out: no replicas of a service"`
+	Service string `json:"service,omitempty" doc:"ACCOUNT/NAME; left out: no replicas of a service"`
 	Size    string `json:"size,omitempty" doc:"of waits: class of size of the jobs"`
 	Depth   int    `json:"depth,omitempty" doc:"of fairness: below the root of the tree of accounts"`
 
