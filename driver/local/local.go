@@ -152,7 +152,7 @@ type Config struct {
 	Pulse time.Duration // how often a supervisor is asked whether it is there; 0: 20 s
 	Log   *slog.Logger  // nil: none
 	Ready time.Duration // how long a gang may take to get ready; 0: 30 s
-	Deaf  time.Duration // after how long a supervisor that does not act on a command is ended; 0: 5 s
+	Deaf  time.Duration // after how long a supervisor that does not act on a command counts as hung, and is ended if that was to end; 0: 5 s
 
 	// Overdue is how long after its time limit and the grace an attempt is ended from here,
 	// where its supervisor did not do it; 0: a minute.

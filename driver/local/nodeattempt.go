@@ -239,8 +239,8 @@ const reconnectTries = 4
 
 // listenSupervisor passes records to the gang and commands to the supervisor, until the part
 // is gone (true) or the connection has ended. A supervisor that does not act on a
-// command in time is ended with SIGKILL. One that is silent for long is asked whether it is
-// there; without an answer it counts as hung, and is ended only if it was told to end the part.
+// command in time counts as hung, and so does one that is silent for long and does not answer when it is asked
+// whether it is there. It is ended with SIGKILL only if it was told to end the part.
 func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (over bool) {
 	cfg := p.gang.e.cfg
 	ref := p.gang.launch.Ref
@@ -256,7 +256,9 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 				p.requeueCommand(c)
 				return false
 			}
-			toEnd = toEnd || c.Op == attempt.OpStop || c.Op == attempt.OpAbort
+			if !toEnd && (c.Op == attempt.OpStop || c.Op == attempt.OpAbort) {
+				toEnd, deaf = true, nil
+			}
 			if c.Op != attempt.OpSignal && deaf == nil {
 				deaf = time.After(cfg.Deaf)
 			}
@@ -273,8 +275,13 @@ func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (
 				return true
 			}
 		case <-deaf:
-			if deaf = nil; len(s.records) == 0 { // else this goroutine was late, not the supervisor
+			deaf = nil
+			switch {
+			case len(s.records) > 0: // this goroutine was late, not the supervisor
+			case toEnd:
 				p.killSupervisor(s)
+			default: // what it watches over may go on
+				p.onGang(func() { p.deaf = true })
 			}
 		case <-pulse.C:
 			if silent == nil && s.sendCommand(attempt.Command{Op: attempt.OpPing, Ref: ref}, cfg.Deaf) == nil {

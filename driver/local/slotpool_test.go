@@ -205,7 +205,7 @@ func TestHungSupervisorIsSeen(t *testing.T) {
 	e := newEngine(t, local.Config{Pulse: 50 * time.Millisecond, Deaf: 2 * time.Second})
 	l := plan(t, e, 2, "srun true", "exec sleep 600")
 	launch(t, e, l)
-	// A step there has told that it acted upon the start: one that hangs before that is ended.
+	// A step there has told that it acted upon the start.
 	r := until(t, e, l.Ref, func(r engine.Report) bool { return everywhere(r) && len(tasks(r, 0)) == 2 })
 	pid := r.Nodes[1].PID
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -221,6 +221,30 @@ func TestHungSupervisorIsSeen(t *testing.T) {
 	r = until(t, e, l.Ref, func(r engine.Report) bool { return !r.Uncertain && r.Nodes[1].Message == "" })
 	if r.Phase != engine.Running {
 		t.Errorf("%s", r.Phase)
+	}
+}
+
+// A supervisor that does not act on a command other than one to end counts as hung, and what it watches over
+// lives. Seen to fail with: SIGKILL for every command that is not acted on.
+func TestHungSupervisorIsSpared(t *testing.T) {
+	e := newEngine(t, local.Config{Pulse: time.Hour, Deaf: 500 * time.Millisecond})
+	l := plan(t, e, 1, "srun true", "exec sleep 600")
+	launch(t, e, l)
+	r := until(t, e, l.Ref, func(r engine.Report) bool { return everywhere(r) && len(tasks(r, 0)) == 1 })
+	pid := r.Nodes[0].PID
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Suspend(t.Context(), l.Ref); err != nil {
+		t.Fatal(err)
+	}
+	until(t, e, l.Ref, func(r engine.Report) bool { return r.Uncertain })
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	r = until(t, e, l.Ref, func(r engine.Report) bool { return r.Gone || r.Suspended && !r.Uncertain })
+	if r.Phase != engine.Running {
+		t.Errorf("%s: %s", r.Phase, r.Message)
 	}
 }
 
