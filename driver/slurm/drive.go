@@ -240,12 +240,35 @@ func (e *Engine) endRefused(a *attempt, why error) error {
 	switch {
 	case fault.KindOf(why) == fault.Exhausted, strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
 		return e.endUnstarted(a, engine.Unready, why.Error())
-	case len(a.order.Avoid) > 0 && !e.cfg.Placed && strings.Contains(why.Error(), "node configuration is not available"):
+	case len(a.order.Avoid) > 0 && !e.cfg.Placed && hasNoSuchNodes(why) && !e.isRefusedEverywhere(a):
 		return e.endUnstarted(a, engine.Unready, fmt.Sprintf("%s; it may not have %s, whose machines other pools own (cox machines)", why, hostlist.Compress(a.order.Avoid)))
 	case e.cfg.Placed: // perhaps for the nodes that were chosen
 		return e.endUnstarted(a, engine.LaunchFailed, why.Error())
 	}
 	return e.endUnstarted(a, engine.Refused, fmt.Sprintf("%s (change what Slurm names, or name another pool, and submit it again)", why))
+}
+
+// hasNoSuchNodes reports whether slurmctld refused a job because it has no nodes for it, whatever is free.
+func hasNoSuchNodes(why error) bool {
+	return why != nil && strings.Contains(why.Error(), "node configuration is not available")
+}
+
+// isRefusedEverywhere reports whether slurmctld has no nodes for an attempt's job even if it may have those that other
+// pools own. false: it has, or cannot be asked.
+func (e *Engine) isRefusedEverywhere(a *attempt) bool {
+	k, ok := e.cfg.Site.(site.StartEstimator)
+	if !ok {
+		return false
+	}
+	o := a.order
+	w, err := e.cfg.sbatchSettings().Build(o.Job, a.ref, o.Claims, o.Script)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := e.controller.callContext()
+	defer cancel()
+	_, err = k.EstimateStart(ctx, e.submissionOf(a, w))
+	return hasNoSuchNodes(err)
 }
 
 // recordJobID notes the number of an attempt's job.
@@ -257,7 +280,7 @@ func (e *Engine) recordJobID(a *attempt, id uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	slim := *a.order
-	slim.Script, slim.Env = nil, nil
+	slim.Script, slim.Env, slim.Avoid = nil, nil, nil
 	a.order, a.sbatch, a.id, a.handover.unanswered = &slim, nil, id, false
 	a.handover.numbered = time.Now()
 	a.poll.at, a.poll.job, a.poll.unknownSince = a.handover.numbered, nil, time.Time{}
@@ -275,6 +298,7 @@ func (e *Engine) endUnstarted(a *attempt, cause engine.Cause, message string) er
 	r := a.report
 	e.mu.Unlock()
 	r.Phase, r.Gone, r.Uncertain, r.Ended, r.Message = engine.Ended, true, false, time.Now(), message
+	r.Started = time.Time{} // it was taken for running, perhaps
 	if r.Cause == "" {
 		r.Cause = cause
 	}

@@ -40,7 +40,7 @@ type entry struct {
 	Fenced  *fence.Saved   `json:"fenced,omitempty"`
 }
 
-// order is a launch as it is kept. Script and Env go once slurmctld has the job.
+// order is a launch as it is kept. Script, Env and Avoid go once slurmctld has the job.
 type order struct {
 	Job    *job.Job      `json:"job"`
 	Claims []fleet.Claim `json:"claims"`
@@ -62,6 +62,7 @@ type stopping struct {
 	Kill   time.Time    `json:"kill"`          // SIGKILL then
 	Cause  engine.Cause `json:"cause"`
 	Reason string       `json:"reason,omitempty"`
+	Barred bool         `json:"barred,omitempty"` // its lock is: nothing of it begins, whatever Slurm calls its job
 }
 
 // life is what the journal says of an attempt.
@@ -126,7 +127,7 @@ func (j *journal) applyEntry(lives map[engine.Ref]*life, e *entry) {
 		l.id = e.ID
 		if l.launch != nil {
 			slim := *l.launch
-			slim.Script, slim.Env = nil, nil
+			slim.Script, slim.Env, slim.Avoid = nil, nil, nil
 			l.launch = &slim
 		}
 	case started:

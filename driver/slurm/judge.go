@@ -78,7 +78,8 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready
-		if begun.IsZero() && !j.Started.IsZero() && (e.blind || time.Since(j.Started) > unhinted) {
+		barred := stop != nil && stop.Barred
+		if begun.IsZero() && !barred && !j.Started.IsZero() && (e.blind || time.Since(j.Started) > unhinted) {
 			begun = j.Started
 		}
 		if !begun.IsZero() {

@@ -155,6 +155,12 @@ func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
 			return nil, err
 		}
 	}
+	return e.submissionOf(a, w), nil
+}
+
+// submissionOf is an attempt as it is handed over with what sbatch gets for its job.
+func (e *Engine) submissionOf(a *attempt, w *sbatchargs.Job) *site.Submission {
+	o := a.order
 	s := &site.Submission{
 		Script: script.Wrap(w.Script, &a.guard), Args: w.Args, Env: sbatchargs.Environment(o.Job, o.Env, &a.guard), Dir: o.Job.Spec.WorkDir,
 		Options: append(append(slices.Clone(e.cfg.Options), w.Options...), "--comment="+jobComment(a)), User: a.user,
@@ -162,7 +168,7 @@ func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
 	for _, of := range w.Components {
 		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+jobComment(a)))
 	}
-	return s, nil
+	return s
 }
 
 // jobComment is what an attempt's job has for a comment: its tag, and what the user says.

@@ -106,7 +106,7 @@ func (e *Engine) Withdraw(ctx context.Context, ref engine.Ref) error {
 		return nil
 	}
 	now := time.Now()
-	return e.stopAt(a, &stopping{Asked: now, Signal: sigterm, Kill: now, Cause: engine.Stopped, Reason: "taken back before it began, for another pool"})
+	return e.stopAt(a, &stopping{Asked: now, Signal: sigterm, Kill: now, Cause: engine.Stopped, Reason: "taken back before it began, for another pool", Barred: true})
 }
 
 func hasBegun(ref engine.Ref) error {
@@ -120,7 +120,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 			return nil
 		}
 		sooner := *a.stop
-		sooner.From, sooner.Kill = s.From, s.Kill
+		sooner.From, sooner.Kill, sooner.Barred = s.From, s.Kill, a.stop.Barred || s.Barred
 		s = &sooner
 	}
 	if err := e.log.Append(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {

@@ -13,9 +13,11 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	guard "github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // crowded is a stage on which ends are counted, and submissions may hang.
@@ -198,7 +200,8 @@ func (l *lockless) Take(ctx context.Context, name, text string) (bool, string, e
 // certain nothing is done to it: while it is handed over, where its lock or Slurm gives no answer; one that has
 // taken its lock goes on.
 //
-// Seen to fail with: a stop before the lock is barred, and the lock of a job that has begun taken for a bar.
+// Seen to fail with: a stop before the lock is barred, the lock of a job that has begun taken for a bar, and a start
+// inferred from what Slurm says of a job that is barred.
 func TestWithdraw(t *testing.T) {
 	s := &stage{}
 	var room *lockless
@@ -261,6 +264,27 @@ func TestWithdraw(t *testing.T) {
 	}
 	s.with(func() { s.jobs[1].State, s.jobs[1].Ended = site.Cancelled, time.Now() })
 	r := until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref == waits.Ref })
+	if r.Cause != engine.Stopped || !r.Started.IsZero() || len(r.Tasks) > 0 {
+		t.Errorf("its end: %+v", r)
+	}
+
+	late := another(root, 3, 1) // slurmctld starts it at the same time
+	late.Job.ID = 9
+	if err := e.Launch(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, "it is taken back", func() bool { return e.Withdraw(t.Context(), late.Ref) == nil })
+	s.with(func() {
+		s.jobs[2].State, s.jobs[2].Started, s.jobs[2].Nodes = site.Running, time.Now().Add(-time.Minute), []string{"n1"}
+	})
+	r = until(t, e, func(r engine.Report) bool { return r.Ref == late.Ref && len(r.Nodes) > 0 })
+	if !r.Started.IsZero() {
+		t.Errorf("while Slurm calls it running: %+v", r)
+	}
+	s.with(func() {
+		s.jobs[2].State, s.jobs[2].Ended, s.jobs[2].Exit = site.Failed, time.Now(), job.ExitCode{Status: guard.ExitBarred}
+	})
+	r = until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref == late.Ref })
 	if r.Cause != engine.Stopped || !r.Started.IsZero() || len(r.Tasks) > 0 {
 		t.Errorf("its end: %+v", r)
 	}
