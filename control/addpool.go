@@ -230,7 +230,8 @@ func (l *loop) inUse(name string) error {
 	var jobs []string
 	n := 0
 	for _, e := range l.state.Jobs {
-		if e.State.Final() || e.Shared.Spec.Pool != name && (e.Last == nil || e.Last.Pool != name) {
+		m := e.ExtraOrZero().PoolMoves.Under
+		if e.State.Final() || e.Shared.Spec.Pool != name && (e.Last == nil || e.Last.Pool != name) && (m == nil || m.To != name) {
 			continue
 		}
 		if n++; len(jobs) < 4 {
@@ -245,6 +246,9 @@ func (l *loop) inUse(name string) error {
 		e := l.state.Jobs[job.ID(l.batch[i].rec.Job)]
 		if _, ok := l.batch[i].val.(state.Requeue); ok && e != nil && e.Shared.Spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is about to wait again", name).Advise("try again")
+		}
+		if v, ok := l.batch[i].val.(state.PoolMove); ok && v.To == name {
+			return fault.New(fault.Conflict, "a job is about to move to pool %s", name).Advise("try again")
 		}
 	}
 	if n == 0 {

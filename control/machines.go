@@ -88,6 +88,12 @@ func (l *loop) checkTaken(next, now *fleet.MachineOwner) error {
 	case !on(next.Pool):
 		return fault.New(fault.Conflict, "pool %s reports no node on machine %s", next.Pool, next.Machine)
 	}
+	for _, k := range l.state.OnMachines.On(next.Machine) { // its first hand-over closes those of third pools, this does not
+		if n := l.realNode(k); k.Pool != next.Pool && n != nil && n.Fence == 0 {
+			return fault.New(fault.Conflict, "pool %s reports node %s on machine %s, and could start work there", k.Pool, k.Name, next.Machine).
+				Advise("close it first: cox node fence %s --reason TEXT", next.Machine)
+		}
+	}
 	for pool := range l.poolsWithWork(next.Machine)[next.Machine] {
 		if pool != next.Pool {
 			return fault.New(fault.Conflict, "machine %s: work of pool %s holds it still", next.Machine, pool)

@@ -39,6 +39,8 @@ func (l *loop) askPoolMove(w *changeRequest, e *state.JobRecord, req *request, o
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
 	case e.Shared.Spec.Pool != op.From:
 		return fault.New(fault.Conflict, "job %s is in pool %s now", e.Name(), e.Shared.Spec.Pool)
+	case e.State != job.Pending && e.Report().Held:
+		return fault.New(fault.Conflict, "job %s is held in pool %s", e.Name(), op.From)
 	case p == nil || p.Leaving:
 		return fault.New(fault.NotFound, "there is no pool %s", op.To).Advise("name one of %s", strings.Join(l.pools.ConfiguredNames(), ", "))
 	}

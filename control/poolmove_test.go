@@ -186,6 +186,41 @@ func TestAHandedOverJobMoves(t *testing.T) {
 	}
 }
 
+// TestAMoveThatComesTooLate: one that began before it was taken back, and whose node was lost before anybody heard of
+// that, does not run again if it may not. One that somebody holds there stays; should it have been taken back all
+// the same, it waits again.
+//
+// Seen to fail with: an outcome by the move alone, a move that is never given up, and a launch that failed for the
+// one that was taken back.
+func TestAMoveThatComesTooLate(t *testing.T) {
+	c := newClock()
+	q := &giver{hand: far(2, 8)}
+	b := two(t, named("a", 2, 8), q, control.Config{Clock: c})
+	began, held := b.submit(free("q", lasting(gang(1, 8), time.Hour), "q", "p")), b.submit(free("q", lasting(gang(1, 8), time.Hour), "q", "p"))
+	v, w := b.handed(began), b.handed(held)
+	for _, x := range []state.View{v, w} {
+		q.report(engine.Report{Ref: x.Ref, Phase: engine.Accepted, Message: "Resources"})
+		b.until(x.Job.ID, "waiting there", func(v state.View) bool { return v.Report.Message != "" })
+	}
+	b.pass(c, 30*time.Minute)
+	b.moves(b.mover(c), 2)
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.NodeLost, Started: c.Now(), Ended: c.Now(), Nodes: []engine.NodeReport{{Node: "far1"}}})
+	if v := b.state(began, job.NodeFail); v.Pool != "q" || v.PoolMoves.Under != nil || v.PoolMoves.Count != 0 {
+		t.Errorf("it ran in %s, moved %+v", v.Pool, v.PoolMoves)
+	}
+	q.report(engine.Report{Ref: w.Ref, Phase: engine.Accepted, Message: "JobHeldUser", Held: true})
+	if v := b.until(held, "no longer on its way", func(v state.View) bool { return v.PoolMoves.Under == nil }); v.Ending || v.Ref != w.Ref {
+		t.Errorf("held there it is attempt %s, ends: %v", v.Ref, v.Ending)
+	}
+	b.reopen()
+	b.until(held, "held there", func(v state.View) bool { return v.Report.Held })
+	b.moves(b.mover(c), 0)
+	q.report(engine.Report{Ref: w.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: c.Now()})
+	if v := b.until(held, "handed over again", func(v state.View) bool { return v.Ref.Attempt == 2 }); v.Pool != "q" || v.PoolMoves.Count != 0 {
+		t.Errorf("it is in %s, moved %+v", v.Pool, v.PoolMoves)
+	}
+}
+
 // TestAMoveByWhatTheSchedulerSays: what the other scheduler says of a job that waits there counts, and not how long
 // others waited: one that it starts soon stays, one that it starts in two hours moves, and
 // one that somebody holds there stays.

@@ -86,6 +86,10 @@ func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 			l.stageRecord(state.KindStarted, e.ID, job.Actor{}, l.startedWithUsage(e, &r), func() { l.state.TellTimeLimit(e, l.cfg.Clock.Now()); l.suspendLate(e) })
 		}
 		l.drainStuckNodes(e, was, r)
+		if r.Held && r.Phase < engine.Ready && e.Flags&(job.Held|job.HeldAdmin) == 0 && e.IsRequeuedToMove() { // who holds it there means it to stay
+			m := e.Extra.PoolMoves.Under
+			l.stageRecord(state.KindPoolMove, e.ID, job.Actor{}, state.PoolMove{From: m.From, To: m.To, Why: "held in " + m.From, Undone: true, State: state.StatePointer(e.State)}, nil)
+		}
 		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
 			l.stageRecord(state.KindUncertain, e.ID, job.Actor{}, state.Uncertain{Ref: r.Ref, Uncertain: r.Uncertain, Message: r.Message}, nil)
 		}
@@ -194,7 +198,7 @@ func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, 
 		return job.Cancelled, job.ByUser, 0
 	case a.Expired != nil && (stopped || r.Cause == engine.NodeLost):
 		return a.Expired.State, job.ByControl, 0
-	case a.Requeue != nil && (stopped || r.Cause == engine.NodeLost):
+	case a.Requeue != nil && (stopped || r.Cause == engine.NodeLost) && (r.Started.IsZero() || !e.IsRequeuedToMove()):
 		return job.Pending, job.ByUser, job.Requeued
 	case a.Preempted != nil && !e.EndedBefore(&r):
 		if to, flags, ok := a.Preempted.Outcome(&r, a.HasSaved(&r)); ok {
@@ -214,6 +218,9 @@ func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, 
 	case engine.Unready, engine.Limited: // nothing of it began, so --no-requeue does not speak of it
 		return job.Pending, job.ByEngine, job.Requeued
 	case engine.LaunchFailed, engine.Stopped: // stopped, and nobody asked: its launch was given up, and had arrived
+		if r.Cause == engine.Stopped && r.Started.IsZero() && state.IsDelegated(a.Claims) {
+			return job.Pending, job.ByEngine, job.Requeued // taken back for a move that was given up meanwhile
+		}
 		if e.Shared.Spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}

@@ -67,9 +67,7 @@ func (s *State) applyStarted(r *store.Record, v Started) error {
 	e.Last.NoteNodes(v.Nodes)
 	s.Counts.countBegin(e)
 	e.Flags &^= job.Configuring
-	if m := e.Extra; m != nil && m.PoolMoves.Under != nil { // it began before it was taken back
-		m.PoolMoves.Under, e.Last.Requeue = nil, nil
-	}
+	e.dropPoolMove()                // it began before it was taken back
 	if IsDelegated(e.Last.Claims) { // before its end, which may be in the same batch
 		s.Estimates.noteHandedWait(e.Last.Pool, time.Duration(e.Last.started-e.Last.Handed))
 		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, v.Started), Began: e.Last.ChargedFrom(e.Last.started)})
@@ -397,6 +395,11 @@ func (s *State) applyUpdate(r *store.Record, e *JobRecord, v Update) error {
 
 // applyPoolMove moves a job to another pool, or notes that it is being taken back for that.
 func (s *State) applyPoolMove(r *store.Record, e *JobRecord, v PoolMove) error {
+	if v.Undone {
+		e.dropPoolMove()
+		s.markChanged(e, r)
+		return nil
+	}
 	if e.State == job.Pending {
 		if err := s.enterPool(r, e, &v); err != nil {
 			return err

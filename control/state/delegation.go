@@ -95,6 +95,22 @@ func (e *JobRecord) WaitsInPool() bool {
 	return e.State == job.Running && e.Flags&job.Configuring != 0 && e.Last.Handed != 0 && e.Report().Phase < engine.Ready
 }
 
+// IsRequeuedToMove reports whether the job is being taken back from a pool's scheduler for another pool, and nobody has
+// asked for it to run again.
+func (e *JobRecord) IsRequeuedToMove() bool {
+	return e.ExtraOrZero().PoolMoves.Under != nil && e.Last != nil && e.Last.Requeue != nil && e.Last.Requeue.State == nil
+}
+
+// dropPoolMove forgets that the job is being taken back for a move. What a person asked for stays.
+func (e *JobRecord) dropPoolMove() {
+	if e.IsRequeuedToMove() {
+		e.Last.Requeue = nil
+	}
+	if m := e.Extra; m != nil {
+		m.PoolMoves.Under = nil
+	}
+}
+
 // Ending reports whether the end of the job's attempt was asked for.
 func (e *JobRecord) Ending() bool {
 	a := e.Last

@@ -215,6 +215,9 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 	}),
 	KindPoolMove: payloadEvent(func(ev *Event, v *PoolMove) {
 		ev.Kind, ev.Message = EventPoolMoved, v.From+" to "+v.To+": "+v.Why
+		if v.Undone {
+			ev.Message = v.From + " to " + v.To + " is given up: " + v.Why
+		}
 		ev.setState(v.State, "")
 	}),
 	KindNodes: payloadEvent(func(ev *Event, v *NodesSet) {

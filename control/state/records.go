@@ -170,10 +170,12 @@ type Update struct {
 type PoolMove struct {
 	From  string          `json:"from"`
 	To    string          `json:"to"`
-	Own   *SpecDelta      `json:"own"` // as the job is in the other pool
-	Spec  json.RawMessage `json:"spec"`
+	Own   *SpecDelta      `json:"own,omitempty"` // as the job is in the other pool
+	Spec  json.RawMessage `json:"spec,omitempty"`
 	Why   string          `json:"why"` // for people
 	State *job.State      `json:"state,omitempty"`
+	// Undone says that the job is not taken back for this move any more: it stays. Own and Spec are empty then.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // QueuePlace is a job's place in the queue: larger priority first, then earlier At.

@@ -108,7 +108,8 @@ type unit struct {
 	moves  state.PoolMoves
 }
 
-// Round compares waiting jobs with other pools once, and returns how many it moved.
+// Round compares waiting jobs with other pools once, and returns how many it moved. One that cannot be compared
+// keeps no other from it; the first error is returned.
 func (m *Mover) Round(ctx context.Context) (moved int, err error) {
 	now := m.cfg.Now()
 	home := m.lookAtPools(now)
@@ -122,18 +123,21 @@ func (m *Mover) Round(ctx context.Context) (moved int, err error) {
 	for i := range units {
 		if i >= mostLooked || moved >= mostMoved {
 			m.after = units[i].ids[0] - 1
-			return moved, nil
-		}
-		done, err := m.moveUnit(ctx, &units[i], home)
-		if err != nil {
 			return moved, err
+		}
+		done, failed := m.moveUnit(ctx, &units[i], home)
+		switch {
+		case ctx.Err() != nil:
+			return moved, failed
+		case failed != nil && err == nil:
+			err = fault.New(fault.KindOf(failed), "job %s: %w", units[i].ids[0], failed)
 		}
 		if done {
 			moved++
 		}
 	}
 	m.after = 0
-	return moved, nil
+	return moved, err
 }
 
 // lookAtPools notes which pools do not answer, and returns the server's own.
