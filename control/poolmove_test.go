@@ -190,8 +190,7 @@ func TestAHandedOverJobMoves(t *testing.T) {
 // that, does not run again if it may not. One that somebody holds there stays; should it have been taken back all
 // the same, it waits again.
 //
-// Seen to fail with: an outcome by the move alone, a move that is never given up, and a launch that failed for the
-// one that was taken back.
+// Seen to fail with: an outcome by the move alone.
 func TestAMoveThatComesTooLate(t *testing.T) {
 	c := newClock()
 	q := &giver{hand: far(2, 8)}
