@@ -115,7 +115,7 @@ func (c *Controller) checkFence(m *Machine, name string, remove bool) error {
 			Advise("to start no new jobs there: cox node drain %s; to close the nodes of other pools: cox node fence %s", name, o.Machine)
 	case len(m.otherNodes()) == 0:
 		return fault.New(fault.Conflict, "no other pool than %s has a node on machine %s", o.Pool, o.Machine).Advise("to start no new jobs there: cox node drain")
-	case remove && o.Fenced && o.Last != "":
+	case remove && o.Fenced && o.Last != "" && c.cfg.Plane.Engine(o.Last) != nil: // else nobody can move it back
 		return fault.New(fault.Conflict, "machine %s came from pool %s to pool %s, and the nodes of other pools stay closed as long as pool %s has it", o.Machine, o.Last, o.Pool, o.Pool).
 			Advise("move it back: cox node move %s --to %s", o.Machine, o.Last)
 	}
