@@ -71,7 +71,7 @@ type listInput struct {
 	NarrowQuery
 	Sort     string   `query:"sort" doc:"id, name, user, account, state, reason, priority, submitted, started, ended, nodes, gpus or time_limit; with - before it, largest first. The answer has the number of all rows: total, or the header Cox-Total"`
 	Offset   int      `query:"offset" minimum:"0" doc:"with sort: rows before the page; a cursor outranks it"`
-	Limit    int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
+	Limit    int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON, and text with sort: 1000 if left out, at most 10000; text without sort: all"`
 	Cursor   string   `query:"cursor" doc:"next of the page before"`
 	Collapse bool     `query:"collapse" doc:"text: pending tasks of an array as one row, 7_[1-4,9%2]"`
 	Columns  []string `query:"columns" doc:"answer with text of these columns (docs/reference/api.md)"`
