@@ -227,7 +227,7 @@ func TestHungSupervisorIsSeen(t *testing.T) {
 // A supervisor that does not act on a command other than one to end counts as hung, and what it watches over
 // lives. Seen to fail with: SIGKILL for every command that is not acted on.
 func TestHungSupervisorIsSpared(t *testing.T) {
-	e := newEngine(t, local.Config{Pulse: time.Hour, Deaf: 500 * time.Millisecond})
+	e := newEngine(t, local.Config{Pulse: 100 * time.Millisecond, Deaf: 500 * time.Millisecond})
 	l := plan(t, e, 1, "srun true", "exec sleep 600")
 	launch(t, e, l)
 	r := until(t, e, l.Ref, func(r engine.Report) bool { return everywhere(r) && len(tasks(r, 0)) == 1 })

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 // world is a control plane, an engine and an exporter with a clock of its own. What a job used grows by 2 CPUs.
 type world struct {
+	mu    sync.Mutex
 	now   time.Time
 	views []state.View
 	asked map[uint64]int // by allocation
@@ -47,7 +49,9 @@ func (w *world) Job(_ context.Context, id job.ID) (state.View, error) {
 }
 
 func (w *world) Usage(_ context.Context, ref engine.Ref) (*rusage.Record, error) {
-	w.asked[ref.Allocation]++ // the recorder asks one at a time where there is one
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[ref.Allocation]++
 	r := used(2*w.now.Sub(began), 1<<30)
 	r.At = w.now
 	return r, nil

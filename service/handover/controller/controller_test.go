@@ -368,7 +368,10 @@ func TestReplica(t *testing.T) {
 			onNode("a1")(spec)
 			spec.Part, spec.Requeue, spec.TimeLimit = &job.Part{Controller: "service/ml/web", Revision: 1}, true, 0
 		})
-		s.until("the replica runs", func() bool { return s.state(id) == job.Running })
+		s.until("the replica runs", func() bool {
+			v, err := s.control.Job(t.Context(), id)
+			return err == nil && v.Job.State == job.Running && !v.Job.Started.IsZero()
+		})
 		s.move(controller.Request{Nodes: []string{"a1"}, To: "b", Requeue: true})
 		s.until("it says what it waits for", func() bool {
 			return s.owner("m1").Waits == "the replica of service ml/web (job 1), until another is ready elsewhere, on a1"
