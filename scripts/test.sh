@@ -23,7 +23,7 @@ lane() {
 }
 
 # Each of these takes less than one processor, since it waits for clusters, processes and limits.
-for suites in kube "slurm clients-main proofs-run" "lint cross unit" console; do
+for suites in "kube cross" "slurm clients-main proofs-run" "lint unit" console; do
 	# shellcheck disable=SC2086 # several suites
 	calm='' lane $suites &
 	lanes+=($!)
