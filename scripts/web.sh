@@ -26,14 +26,19 @@ git ls-files -z --cached --others --exclude-standard web/ui docs/reference/opena
 	[ ! -f "$f" ] || { mkdir -p "$stage/$(dirname "$f")"; cp "$f" "$stage/$f"; }
 done
 cd "$stage/web/ui"
+npm=(npm)
+if [ "$(npm --version | cut -d. -f1)" -lt 11 ]; then # an older one does not install Vite 8
+	npm install --prefix "$cache/npm11" --cache "$cache/npm" --no-audit --no-fund --loglevel=error npm@11
+	npm=(node "$cache/npm11/node_modules/npm/bin/npm-cli.js")
+fi
 if ! cmp -s package-lock.json node_modules/.package-lock.cox; then
 	# npm ci refuses a lock file without an optional package, such as one for Windows that a registry
 	# does not have. npm install takes the same versions, with the same checksums.
-	npm install --no-save --cache "$cache/npm" --no-audit --no-fund --loglevel=error
+	"${npm[@]}" install --no-save --cache "$cache/npm" --no-audit --no-fund --loglevel=error
 	cp package-lock.json node_modules/.package-lock.cox
 fi
 rm -rf "$stage/web/dist"
-npm run --silent build
+"${npm[@]}" run --silent build
 cd - >/dev/null
 find web/dist -mindepth 1 ! -name .keep -delete
 cp -r "$stage/web/dist/." web/dist/
