@@ -160,7 +160,7 @@ func (s *consoleSite) fetch(b *testing.B, path, secret string) int64 {
 	return n
 }
 
-// idleBrowsers opens the stream of so many browsers, each of the page of a hundred jobs, and reports the
+// idleBrowsers opens the stream of so many browsers, each of one that follows no job but counts changes, and reports the
 // share of one core that the server takes while nothing changes, beyond what it takes without them. The
 // readers of the streams are in the same process and count too.
 func (s *consoleSite) idleBrowsers(b *testing.B, browsers int, long time.Duration) {

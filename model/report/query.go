@@ -58,11 +58,11 @@ func ParseKeys(kind Kind, texts []string) ([]Key, error) {
 		k := Key(text)
 		switch {
 		case !slices.Contains(Keys(), k):
-			return nil, fault.New(fault.Invalid, "by: a report cannot be by %q", text).Advise("write one or several of %s", joinWords(Keys()))
+			return nil, fault.New(fault.Invalid, "a report cannot be by %q", text).Advise("write one or several of %s", joinWords(Keys()))
 		case slices.Contains(out, k):
-			return nil, fault.New(fault.Invalid, "by: %s is named twice", text).Advise("name each once")
+			return nil, fault.New(fault.Invalid, "%s is named twice in what a report is by", text).Advise("name each once")
 		case kind == Fairness && k != ByAccount && k != ByUser:
-			return nil, fault.New(fault.Invalid, "by: a report of fairness cannot be by %s: accounts and users alone have shares", text).Advise("write account or account,user")
+			return nil, fault.New(fault.Invalid, "a report of fairness cannot be by %s: accounts and users alone have shares", text).Advise("write account or account,user")
 		}
 		out = append(out, k)
 	}

@@ -108,6 +108,9 @@ func showReport(a *cli.App, cmd *cobra.Command, c *client.Client, kind string, f
 	if q.To, err = parsePastTime("until", f.until, a.Now()); err != nil {
 		return err
 	}
+	if !q.To.IsZero() && !q.From.Before(q.To) {
+		return fault.New(fault.Invalid, "--until=%s is not later than --since=%s", f.until, f.since).Advise("2h means two hours ago: name the earlier time with --since")
+	}
 	if slices.Contains([]cli.Format{cli.AsCSV, cli.AsMarkdown, cli.AsHTML}, f.format) {
 		for _, flag := range []string{"sort-by", "limit", "no-headers"} {
 			if cmd.Flags().Changed(flag) {

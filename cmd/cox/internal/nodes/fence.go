@@ -47,8 +47,8 @@ func nodeUnfenceCommand(a *cli.App) *cobra.Command {
 		Use:   "unfence NODES",
 		Short: "Open machines again that cox node fence has closed",
 		Long: `Remove Coxswain's fence from the nodes of pools that do not own these machines.
-Both engines could start work there then. After a hand-over this is refused: the
-nodes of other pools stay closed as long as the machine has its new owner.`,
+Both engines could start work there then. After a hand-over this is refused as
+long as the pool that had the machine before is there: its nodes stay closed.`,
 		Example:           "  cox node unfence gpu7",
 		Args:              needNodes("unfence"),
 		ValidArgsFunction: a.CompleteNodes,
