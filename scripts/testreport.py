@@ -2,7 +2,7 @@
 """Says how the tests of make test ended: testreport.py FOLDER
 
 FOLDER has a file SUITE.json for each suite, what `go test -json` wrote. The report has the
-slowest 20 tests, those that failed, and the sums. A test that passed only when it was run
+suites, the slowest 20 tests, those that failed, and the sums. A test that passed only when it was run
 again counts as failed.
 """
 import collections
@@ -44,22 +44,23 @@ def slowest(took, count):
 
 def main(folder):
     outcomes, took = read(folder)
+    suites = os.path.join(folder, "suites")
+    if os.path.exists(suites):
+        print("suites:")
+        print(open(suites, encoding="utf8").read(), end="")
     print("slowest tests:")
     for (suite, package, test), seconds in slowest(took, 20):
         print(f"{seconds:8.1f} s  {suite}: {package} {test}")
+    # The failed ones come last: whoever sees only the end of a run wants these.
     failed = {key for key, all in outcomes.items() if "fail" in all}
     again = {key for key in failed if outcomes[key][-1] == "pass"}
-    for title, keys in ("failed:", failed - again), ("failed, and passed when run again (a defect, see CONTRIBUTING.md):", again):
+    for title, keys in ("failed, and passed when run again (a defect, see CONTRIBUTING.md):", again), ("failed:", failed - again):
         leaves = [k for k in sorted(keys) if not any(o[:2] == k[:2] and o[2].startswith(k[2] + "/") for o in keys)]
         if leaves:
             print(title)
             for key in leaves:
                 print("   ", *key)
     ends = collections.Counter("failed" if key in failed else {"pass": "passed", "skip": "skipped"}[all[-1]] for key, all in outcomes.items())
-    suites = os.path.join(folder, "suites")
-    if os.path.exists(suites):
-        print("suites:")
-        print(open(suites, encoding="utf8").read(), end="")
     print(f"{ends['passed']} passed, {ends['failed']} failed, {ends['skipped']} skipped")
 
 
