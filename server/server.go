@@ -63,7 +63,7 @@ type Config struct {
 
 	Series jobs.SeriesReader // nil: nobody keeps how jobs used what they hold
 
-	IdleDevices func() map[string]int // of them all, by pool; nil: the same
+	DeviceUse func() map[string]health.DeviceUse // of the devices of them all, by pool; nil: the same
 
 	AllocationIdle time.Duration // ends allocations in which nothing ran for so long; 0: none
 
@@ -171,8 +171,8 @@ func (out *Server) registerRoutes(cfg *Config) {
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
-		Recent:      out.jobs.RecentEvents,
-		IdleDevices: cfg.IdleDevices,
+		Recent:    out.jobs.RecentEvents,
+		DeviceUse: cfg.DeviceUse,
 	})
 	machines.Register(s, cfg.Handovers)
 	console.Register(s, console.Config{Files: cfg.Console, Tokens: cfg.Plane, Listen: cfg.Settings.Listen, Now: cfg.Now})

@@ -12,8 +12,6 @@ package health
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,25 +47,31 @@ func (w *Watch) Of(ref engine.Ref, now time.Time, least time.Duration) (all []Id
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for node, s := range w.seen[ref] {
-		if !s.idle.IsZero() && now.Sub(s.idle) >= least {
+		if s.isIdle(now, least) {
 			all = append(all, Idle{node, s.procs, s.idle})
 		}
 	}
 	return all
 }
 
-// All lists the nodes on which attempts have been idle for at least so long, by attempt.
-func (w *Watch) All(now time.Time, least time.Duration) map[engine.Ref][]Idle {
+// All says of each attempt and each node on which it was measured whether it has been idle there for at least so
+// long. Attempts and nodes that nobody measured are left out.
+func (w *Watch) All(now time.Time, least time.Duration) map[engine.Ref]map[string]bool {
 	w.mu.Lock()
-	refs := slices.Collect(maps.Keys(w.seen))
-	w.mu.Unlock()
-	out := map[engine.Ref][]Idle{}
-	for _, ref := range refs {
-		if idle := w.Of(ref, now, least); len(idle) > 0 {
-			out[ref] = idle
+	defer w.mu.Unlock()
+	out := make(map[engine.Ref]map[string]bool, len(w.seen))
+	for ref, nodes := range w.seen {
+		out[ref] = make(map[string]bool, len(nodes))
+		for node, s := range nodes {
+			out[ref][node] = s.isIdle(now, least)
 		}
 	}
 	return out
+}
+
+// isIdle reports whether nothing was done for at least so long.
+func (s *sample) isIdle(now time.Time, least time.Duration) bool {
+	return !s.idle.IsZero() && now.Sub(s.idle) >= least
 }
 
 // Run looks at the attempts that running lists, again and again with a pause, until ctx

@@ -295,9 +295,10 @@ func (b *Builder) notes(r *Report) (out []string) {
 		out = append(out, "Only your own jobs are counted: jobs are private here.")
 	}
 	if t := &b.total; (r.Kind == Usage || r.Kind == Efficiency) && t.gpuHeld > 0 && t.gpuMeasured < t.gpuHeld {
-		text := "The use of GPUs was not measured."
+		text := "Nobody measured how these GPUs were used: what was idle is not known."
 		if t.gpuMeasured > 0 {
-			text = "The use of GPUs was measured for " + percentText(100*t.gpuMeasured/t.gpuHeld) + " of the GPU-hours allocated."
+			text = "What of the GPUs was used and idle is of " + hoursText(t.gpuMeasured) + " of the " + hoursText(t.gpuHeld) + " GPU-hours allocated (" +
+				percentText(100*t.gpuMeasured/t.gpuHeld) + "): nobody measured the others."
 		}
 		out = append(out, text)
 	}

@@ -87,6 +87,26 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestNoteOnMeasured: a report says on how many of the GPU-hours what was idle rests.
+//
+// Seen to fail with the part alone, without the hours.
+func TestNoteOnMeasured(t *testing.T) {
+	measured, other := ran(0, 4, 4, 2), ran(0, 4, 4, 6)
+	measured.Attempts[0].Used = &rusage.Record{GPUs: rusage.GPUs{Count: 2, Busy: 25}}
+	for _, c := range []struct {
+		jobs []Record
+		want []string
+	}{
+		{[]Record{measured}, nil},
+		{[]Record{measured, other}, []string{"What of the GPUs was used and idle is of 8.00 of the 32.0 GPU-hours allocated (25 %): nobody measured the others."}},
+		{[]Record{other}, []string{"Nobody measured how these GPUs were used: what was idle is not known."}},
+	} {
+		if r := makeReport(Query{Kind: Efficiency}, c.jobs...); !slices.Equal(r.Notes, c.want) {
+			t.Errorf("%q, want %q", r.Notes, c.want)
+		}
+	}
+}
+
 func number(x *float64) float64 {
 	if x == nil {
 		return -1

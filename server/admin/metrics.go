@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -26,7 +27,7 @@ type collector struct {
 	stats   func() query.Stats
 	damaged func() int
 	checks  func() map[string]uint64
-	idle    func() map[string]int // nil: nobody watches what jobs do
+	use     func() map[string]health.DeviceUse // nil: nobody watches what jobs do
 	version string
 }
 
@@ -80,7 +81,8 @@ var catalogue = []metric{
 	{name: "cox_checkpoint_age_seconds", kind: gauge, labels: []string{"pool"}, help: "Longest time since the last checkpoint, or since the start of the attempt, of the running jobs that have reported a checkpoint before.", read: readUnsaved},
 	{name: "cox_pool_state", kind: gauge, labels: []string{"pool", "state"}, help: "1 for the state of each pool: up, opening, silent, broken, gone.", read: readPools},
 	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, fenced, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
-	{name: "cox_devices_idle", kind: gauge, labels: []string{"pool"}, help: "Devices that jobs hold and have not used for the time of jobs.idle: of this machine, where the job has used no CPU time on the node; of Kubernetes, those that a DCGM exporter says were idle.", read: readIdle},
+	{name: "cox_devices_measured", kind: gauge, labels: []string{"pool"}, help: "Devices that jobs hold and of which it is known whether they are used: of this machine by the CPU time of the jobs, of other pools by a DCGM exporter. A device that jobs share counts once. A pool without measurements has no value.", read: readUse(func(u health.DeviceUse) int { return u.Measured })},
+	{name: "cox_devices_idle", kind: gauge, labels: []string{"pool"}, help: "Of cox_devices_measured, those that none of their jobs has used for the time of jobs.idle: of this machine, where the job has used no CPU time on the node; of other pools, those that a DCGM exporter says were idle.", read: readUse(func(u health.DeviceUse) int { return u.Idle })},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *query.Stats) map[string]int { return s.Nodes })},
 	{name: "cox_node_fences", kind: gauge, labels: []string{"what"}, help: "What failed checks keep from new work: node, device.", read: byKey(func(s *query.Stats) map[string]int { return s.Fenced })},
 	{name: "cox_node_checks_failed_total", kind: counter, labels: []string{"check"}, help: "Checks of nodes that failed, by name; those that warn are not counted.", read: readChecks},
@@ -128,13 +130,15 @@ func readPools(_ *collector, s *query.Stats, emit func(float64, ...string)) {
 	}
 }
 
-func readIdle(m *collector, _ *query.Stats, emit func(float64, ...string)) {
-	if m.idle == nil {
-		return
-	}
-	idle := m.idle()
-	for _, pool := range slices.Sorted(maps.Keys(idle)) {
-		emit(float64(idle[pool]), pool)
+func readUse(number func(health.DeviceUse) int) func(*collector, *query.Stats, func(float64, ...string)) {
+	return func(m *collector, _ *query.Stats, emit func(float64, ...string)) {
+		if m.use == nil {
+			return
+		}
+		use := m.use()
+		for _, pool := range slices.Sorted(maps.Keys(use)) {
+			emit(float64(number(use[pool])), pool)
+		}
 	}
 }
 
@@ -223,7 +227,7 @@ func (s *service) registerMetrics() {
 	if s.cfg.Health != nil {
 		checks = s.cfg.Health.Failures
 	}
-	all := &collector{checks: checks, idle: s.cfg.IdleDevices, http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
+	all := &collector{checks: checks, use: s.cfg.DeviceUse, http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
 	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
 	addStreamRoute(s, transport.Route{

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/query"
@@ -100,7 +101,7 @@ type Config struct {
 
 	Health Health // nil: this server checks no nodes
 
-	IdleDevices func() map[string]int // devices that jobs hold and do not use, by pool; nil: nobody watches
+	DeviceUse func() map[string]health.DeviceUse // of the devices that jobs hold, by pool; nil: nobody watches
 
 	ThrowAway bool // jobs end with the server
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -275,19 +274,20 @@ func (s *server) open(ctx context.Context) error {
 	if s.gateway != nil {
 		s.gateway.tether = s.opt.ThrowAway
 	}
-	var idleDevices func() map[string]int // nil: nothing is watched
+	var deviceUse func() map[string]health.DeviceUse // nil: nothing is watched
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
-		idleDevices = func() map[string]int {
-			out := s.countIdle(s.health.All(time.Now(), least))
-			maps.Copy(out, s.series.IdleDevices(least))
-			return out
+		deviceUse = func() map[string]health.DeviceUse {
+			all := health.Census{}
+			s.watchDevices(all, s.health.All(time.Now(), least))
+			s.series.WatchDevices(all, least)
+			return all.ByPool()
 		}
 	}
 	s.series = newRecorder(s.cfg, s.control, e, s.opt.SeriesEach, s.opt.Log.With("part", "series"))
 	s.http = httpserver.New(httpserver.Config{
 		Series: s.series,
-		Idle:   s.idle, IdleDevices: idleDevices, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
+		Idle:   s.idle, DeviceUse: deviceUse, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
@@ -440,22 +440,24 @@ func (s *server) runningOnDevices() (refs []engine.Ref) {
 	return refs
 }
 
-// countIdle is how many devices of this machine are held by attempts on nodes where they are idle.
-func (s *server) countIdle(idle map[engine.Ref][]health.Idle) map[string]int {
-	out := map[string]int{poolName: 0}
-	if len(idle) == 0 {
-		return out
+// watchDevices adds the devices of this machine to a census, of attempts that were measured.
+func (s *server) watchDevices(all health.Census, seen map[engine.Ref]map[string]bool) {
+	if len(seen) == 0 {
+		return
 	}
 	s.control.Scan(query.Filter{Live: true}, func(v *state.View) bool {
-		nodes := idle[v.Ref]
 		for i := range v.Claims {
-			if slices.ContainsFunc(nodes, func(x health.Idle) bool { return x.Node == v.Claims[i].Node }) {
-				out[v.Pool] += len(v.Claims[i].Devices)
+			c := &v.Claims[i]
+			idle, measured := seen[v.Ref][c.Node]
+			if !measured {
+				continue
+			}
+			for _, d := range c.Devices {
+				all.Add(health.Device{Pool: v.Pool, Node: c.Node, Index: d.Index}, idle)
 			}
 		}
 		return true
 	})
-	return out
 }
 
 func (s *server) close() error {

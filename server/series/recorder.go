@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -114,24 +115,24 @@ func (r *Recorder) Read(id job.ID) (*Series, error) {
 	return r.files.read(id)
 }
 
-// IdleDevices counts the devices of running jobs that were measured and not busy for at least so long, by pool.
-// Those of this machine are not among them: control/health knows these by their processes.
-func (r *Recorder) IdleDevices(least time.Duration) map[string]int {
+// WatchDevices adds the devices of running jobs that were measured lately to a census. A device is idle for a job
+// that has not used it for at least so long. Those of this machine are not among them: control/health knows these by
+// their processes.
+func (r *Recorder) WatchDevices(all health.Census, least time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out, now := map[string]int{}, r.cfg.Now()
+	now := r.cfg.Now()
 	for _, x := range r.runs {
 		if x.Pool == r.cfg.Local || x.series == nil {
 			continue
 		}
 		for i := range x.series.Devices {
-			out[x.Pool] += 0 // it is measured
-			if x.series.Devices[i].isIdle(x.series, now, least) {
-				out[x.Pool]++
+			d := &x.series.Devices[i]
+			if d.isMeasured(x.series, now) {
+				all.Add(health.Device{Pool: x.Pool, Node: d.Node, Index: d.Index, Instance: d.Instance}, d.isIdle(x.series, now, least))
 			}
 		}
 	}
-	return out
 }
 
 // Run measures until ctx ends, and writes what is not written yet then.

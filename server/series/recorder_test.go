@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -68,14 +69,21 @@ func (w *world) Match(all []ExportedGPU, of *Attempt) []GPUSample {
 	if len(all) == 0 || of.Job != 1 && !w.every {
 		return nil
 	}
-	return []GPUSample{{Node: "v1", Index: 1, Busy: all[0].Busy}}
+	return []GPUSample{{Node: "v1", Index: of.Claims[0].Devices[0].Index, Busy: all[0].Busy}}
 }
 
 func (w *world) begin(id job.ID, pool string) {
 	w.views = append(w.views, state.View{
 		Job: job.Job{ID: id, State: job.Running, Started: began}, Ref: engine.Ref{Allocation: uint64(id), Attempt: 1}, Pool: pool,
-		Claims: []fleet.Claim{{Node: "v1", Devices: []fleet.DeviceClaim{{Index: 1}}}},
+		Claims: []fleet.Claim{{Node: "v1", Devices: []fleet.DeviceClaim{{Index: int(id)}}}},
 	})
+}
+
+// use is what a recorder says of the devices of k8s.
+func use(r *Recorder) health.DeviceUse {
+	all := health.Census{}
+	r.WatchDevices(all, 10*time.Minute)
+	return all.ByPool()["k8s"]
 }
 
 func (w *world) recorder(dir string) *Recorder {
@@ -184,7 +192,6 @@ func TestIdleDevices(t *testing.T) {
 	w := &world{now: began, asked: map[uint64]int{}}
 	w.begin(1, "k8s")
 	r := w.recorder(t.TempDir())
-	idle := func() map[string]int { return r.IdleDevices(10 * time.Minute) }
 	w.busy = 40
 	for range 5 {
 		w.now = w.now.Add(time.Minute)
@@ -195,14 +202,14 @@ func TestIdleDevices(t *testing.T) {
 	for range 12 {
 		w.now = w.now.Add(time.Minute)
 		r.lookAtRuns(t.Context())
-		counts = append(counts, idle()["k8s"])
+		counts = append(counts, use(r).Idle)
 	}
 	if !slices.Equal(counts, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}) {
 		t.Errorf("minute by minute since it was busy, idle were %v", counts)
 	}
 	w.now = w.now.Add(5 * time.Minute)
-	if n := idle()["k8s"]; n != 0 {
-		t.Errorf("%d idle devices of which nobody knows anything for 5 minutes", n)
+	if u := use(r); u != (health.DeviceUse{}) {
+		t.Errorf("of a device of which nobody knows anything for 5 minutes: %+v", u)
 	}
 }
 
@@ -219,7 +226,30 @@ func TestIdleDevicesOfManyJobs(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		r.lookAtRuns(t.Context())
 	}
-	if n := r.IdleDevices(10 * time.Minute)["k8s"]; n != 4*mostOthers {
-		t.Errorf("%d of %d devices are idle", n, 4*mostOthers)
+	if u := use(r); u != (health.DeviceUse{Measured: 4 * mostOthers, Idle: 4 * mostOthers}) {
+		t.Errorf("of %d devices: %+v", 4*mostOthers, u)
+	}
+}
+
+// TestSharedDevice: a device that two jobs share counts once, and is idle once it is for both.
+//
+// Seen to fail with a device that counts for each job, and with one that is idle as soon as it is for one job.
+func TestSharedDevice(t *testing.T) {
+	w := &world{now: began, asked: map[uint64]int{}, every: true}
+	w.begin(1, "k8s")
+	r := w.recorder(t.TempDir())
+	look := func(minutes int) health.DeviceUse {
+		for range minutes {
+			w.now = w.now.Add(time.Minute)
+			r.lookAtRuns(t.Context())
+		}
+		return use(r)
+	}
+	alone := look(12)
+	w.begin(2, "k8s")
+	w.views[1].Claims, w.views[1].Job.Started = w.views[0].Claims, w.now
+	shared, later := look(5), look(8)
+	if got, want := []health.DeviceUse{alone, shared, later}, []health.DeviceUse{{Measured: 1, Idle: 1}, {Measured: 1}, {Measured: 1, Idle: 1}}; !slices.Equal(got, want) {
+		t.Errorf("one job, with one that has just begun, later: %+v, want %+v", got, want)
 	}
 }

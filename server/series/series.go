@@ -445,14 +445,19 @@ func (s *Series) GPUs() (busy, memory Line) {
 // idleBusy is up to how many per cent a device counts as idle.
 const idleBusy = 1
 
+// isMeasured reports whether somebody measured a device lately.
+func (d *DeviceTrack) isMeasured(s *Series, now time.Time) bool {
+	return len(d.Busy) > 0 && !s.Start.Add(time.Duration(len(d.Busy))*s.Step).Before(now.Add(-nearPast*max(s.Step, otherPause)))
+}
+
 // isIdle reports whether a device was measured and idle for at least so long until now.
 func (d *DeviceTrack) isIdle(s *Series, now time.Time, least time.Duration) bool {
 	if now.Sub(s.Start) < least {
 		return false
 	}
 	first := max(int(now.Add(-least).Sub(s.Start)/s.Step), 0)
-	if first >= len(d.Busy) || s.Start.Add(time.Duration(len(d.Busy))*s.Step).Before(now.Add(-nearPast*max(s.Step, otherPause))) {
-		return false // nobody measured it lately
+	if first >= len(d.Busy) || !d.isMeasured(s, now) {
+		return false
 	}
 	return !slices.ContainsFunc(d.Busy[first:], func(v float64) bool { return math.IsNaN(v) || v > idleBusy })
 }

@@ -127,7 +127,7 @@ scrape_configs:
 		s.ask(t, "query", url.Values{"query": {all[where]}}, nil)
 	}
 	for query, want := range map[string]string{
-		`sum(cox_job_start_seconds_count{devices="1"})`: "1", `sum(cox_job_start_seconds_count)`: "1", `cox_devices_idle{pool="local"}`: "1",
+		`sum(cox_job_start_seconds_count{devices="1"})`: "1", `sum(cox_job_start_seconds_count)`: "1", `cox_devices_idle{pool="local"}`: "1", `cox_devices_measured{pool="local"}`: "1",
 		`count(cox_checkpoint_age_seconds{pool="local"} < 600)`: "1", `cox_pool_state{pool="local",state="up"}`: "1",
 	} {
 		var got struct {
