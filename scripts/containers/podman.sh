@@ -40,6 +40,7 @@ cat >"$dir/containers.conf" <<CONF
 default_ulimits = []
 [engine]
 cgroup_manager = "cgroupfs"
+lock_type = "file"
 events_logger = "none"
 runtime = "runc"
 runtime_supports_nocgroup = ["runc"]
@@ -56,8 +57,11 @@ CONF
 [ -e "$dir/registries.conf" ] || echo 'unqualified-search-registries = []' >"$dir/registries.conf"
 mkdir -p "$dir/users"
 chmod 1777 "$dir/users"
+# Root's podmans share /run/libpod and the locks in /dev/shm, whatever their stores are: "system reset" of one removes
+# what the containers of the others need to end. So this one has a folder and locks of its own.
 cat >"$dir/bin/podman" <<SH
 #!/bin/sh
+[ "\$(id -u)" != 0 ] || set -- --tmpdir="$dir/libpod" "\$@"
 CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf CONTAINERS_REGISTRIES_CONF=$dir/registries.conf exec "$(PATH=/usr/bin:/bin command -v podman)" "\$@"
 SH
 chmod 755 "$dir/bin/podman" "$dir/bin/runc"

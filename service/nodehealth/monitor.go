@@ -81,6 +81,7 @@ type Result struct {
 // Monitor checks nodes. Its methods are safe for concurrent use.
 type Monitor struct {
 	cfg    Config
+	after  uint64        // the newest event when it was made
 	wake   chan struct{} // holds one at most
 	room   chan struct{} // bounds the checks that run at a time
 	checks sync.WaitGroup
@@ -122,7 +123,7 @@ const (
 // Actor is who changes fences, in the journal.
 var Actor = job.Actor{Name: "health"}
 
-// New makes a Monitor.
+// New makes a Monitor. Jobs count that end from now on, also before Run.
 func New(cfg Config) *Monitor {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -140,7 +141,7 @@ func New(cfg Config) *Monitor {
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Monitor{ctx: ctx, stop: stop, cfg: cfg, wake: make(chan struct{}, 1), room: make(chan struct{}, atATime), nodes: map[fleet.NodeKey]*watched{}, noted: map[fleet.NodeKey]bool{}, failed: map[string]uint64{}}
+	return &Monitor{ctx: ctx, stop: stop, cfg: cfg, after: cfg.Plane.LastEvent(), wake: make(chan struct{}, 1), room: make(chan struct{}, atATime), nodes: map[fleet.NodeKey]*watched{}, noted: map[fleet.NodeKey]bool{}, failed: map[string]uint64{}}
 }
 
 // Run checks nodes until ctx ends.
@@ -267,8 +268,7 @@ func (m *Monitor) watchedNode(k fleet.NodeKey) *watched {
 
 // followJobs has nodes checked whose jobs end, until ctx ends.
 func (m *Monitor) followJobs(ctx context.Context) {
-	after := m.cfg.Plane.LastEvent()
-	for ctx.Err() == nil {
+	for after := m.after; ctx.Err() == nil; {
 		evs, last, _, err := m.cfg.Plane.Events(ctx, after)
 		if err != nil {
 			return // the control plane ends

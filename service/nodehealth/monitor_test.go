@@ -3,6 +3,7 @@ package nodehealth_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type site struct {
 	t     *testing.T
 	ctl   *control.Control
 	world *fake.World
+	start func() // of the Monitor
 	*nodehealth.Monitor
 
 	mu    sync.Mutex
@@ -33,7 +35,15 @@ type site struct {
 	looks []string
 }
 
-func open(t *testing.T, cfg nodehealth.Config, script func(*engine.Launch) fake.Outcome) *site {
+func open(t *testing.T, cfg nodehealth.Config) *site {
+	t.Helper()
+	s := prepare(t, cfg, nil)
+	s.start()
+	return s
+}
+
+// prepare is open with jobs that end as a script says, without starting the Monitor.
+func prepare(t *testing.T, cfg nodehealth.Config, script func(*engine.Launch) fake.Outcome) *site {
 	t.Helper()
 	s := &site{t: t, says: func(string) ([]fleet.CheckResult, error) { return nil, nil }}
 	var nodes []fleet.Node
@@ -56,7 +66,7 @@ func open(t *testing.T, cfg nodehealth.Config, script func(*engine.Launch) fake.
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.world.Run(ctx) })
-	running.Go(func() { s.Run(ctx) })
+	s.start = func() { running.Go(func() { s.Run(ctx) }) }
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -101,7 +111,7 @@ func (s *site) until(kind string) state.Event {
 //
 // Seen to fail with an error that counts as a pass.
 func TestChecksOnRequest(t *testing.T) {
-	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 3}}, nil)
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 3}})
 	keys, err := s.Nodes(t.Context())
 	if want := []fleet.NodeKey{{Pool: "p", Name: "n1"}, {Pool: "p", Name: "n2"}}; err != nil || !slices.Equal(keys, want) {
 		t.Fatalf("%v, %v", keys, err)
@@ -138,7 +148,7 @@ func TestChecksOnRequest(t *testing.T) {
 //
 // Seen to fail with a check for each request.
 func TestRequestsShareACheck(t *testing.T) {
-	s := open(t, nodehealth.Config{}, nil)
+	s := open(t, nodehealth.Config{})
 	begun, go_ := make(chan struct{}), make(chan struct{})
 	s.say(func(string) ([]fleet.CheckResult, error) {
 		close(begun) // a second time: panics
@@ -161,27 +171,45 @@ func TestRequestsShareACheck(t *testing.T) {
 }
 
 // The node of a job that failed is checked without being asked, and what waits there finds it fenced; so is
-// a node whose last job has ended well.
+// a node whose last job has ended well, also if the job has ended before Run.
 //
-// Seen to fail without followJobs, and with places that do not ask for the attempt.
+// Seen to fail without followJobs, with places that do not ask for the attempt, and with a Monitor that looks for
+// the newest event only as it runs.
 func TestChecksAfterJobs(t *testing.T) {
 	for _, exit := range []int{0, 1} {
-		s := open(t, nodehealth.Config{After: func(pool string) bool { return pool == "p" }}, func(*engine.Launch) fake.Outcome {
-			return fake.Outcome{Exit: fake.Exit{Code: job.ExitCode{Status: exit}}}
-		})
-		s.say(func(string) ([]fleet.CheckResult, error) { return disk(fleet.Failed), nil })
-		spec := &job.Spec{Name: "j", Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(4)}}}}, Program: job.Program{Kind: job.Direct, Args: []string{"true"}}}
-		if _, err := s.ctl.Submit(t.Context(), control.Submission{Spec: spec}); err != nil {
-			t.Fatal(err)
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("exit %d, before Run %t", exit, before), func(t *testing.T) {
+				t.Parallel() // a Monitor waits a second between two looks
+				testAfterJob(t, exit, before)
+			})
 		}
-		ran := s.until(state.EventAllocated)
-		if e := s.until(state.EventFenced); !slices.Equal(e.Nodes, ran.Nodes) {
-			t.Errorf("exit %d: the job was on %v, fenced is %v", exit, ran.Nodes, e.Nodes)
-		}
-		places := nodehealth.NewPlane(s.ctl, nil)
-		if first, other := places.Places(t.Context(), ran.Job, 1), places.Places(t.Context(), ran.Job, 2); len(first) != 1 || first[0].Name != ran.Nodes[0] || other != nil {
-			t.Errorf("attempt 1 was on %v, attempt 2, which there was not, on %v", first, other)
-		}
+	}
+}
+
+// testAfterJob has a job end, before the Monitor runs or while it does.
+func testAfterJob(t *testing.T, exit int, before bool) {
+	s := prepare(t, nodehealth.Config{After: func(pool string) bool { return pool == "p" }}, func(*engine.Launch) fake.Outcome {
+		return fake.Outcome{Exit: fake.Exit{Code: job.ExitCode{Status: exit}}}
+	})
+	s.say(func(string) ([]fleet.CheckResult, error) { return disk(fleet.Failed), nil })
+	if !before {
+		s.start()
+	}
+	spec := &job.Spec{Name: "j", Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(4)}}}}, Program: job.Program{Kind: job.Direct, Args: []string{"true"}}}
+	if _, err := s.ctl.Submit(t.Context(), control.Submission{Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	ran := s.until(state.EventAllocated)
+	if before {
+		s.until(state.EventEnded)
+		s.start()
+	}
+	if e := s.until(state.EventFenced); !slices.Equal(e.Nodes, ran.Nodes) {
+		t.Errorf("the job was on %v, fenced is %v", ran.Nodes, e.Nodes)
+	}
+	places := nodehealth.NewPlane(s.ctl, nil)
+	if first, other := places.Places(t.Context(), ran.Job, 1), places.Places(t.Context(), ran.Job, 2); len(first) != 1 || first[0].Name != ran.Nodes[0] || other != nil {
+		t.Errorf("attempt 1 was on %v, attempt 2, which there was not, on %v", first, other)
 	}
 }
 
@@ -189,7 +217,7 @@ func TestChecksAfterJobs(t *testing.T) {
 //
 // Seen to fail with a request that joins the check that runs.
 func TestCheckNow(t *testing.T) {
-	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}}, nil)
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}})
 	k := fleet.NodeKey{Pool: "p", Name: "n1"}
 	began, goOn := make(chan struct{}), make(chan struct{})
 	first := true
@@ -231,7 +259,7 @@ func TestCheckNow(t *testing.T) {
 //
 // Seen to fail with: fences of all devices counted; a check for each job.
 func TestFitNow(t *testing.T) {
-	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}}, nil)
+	s := open(t, nodehealth.Config{Rules: nodehealth.Rules{Failures: 1, Passes: 2}})
 	k := fleet.NodeKey{Pool: "p", Name: "n1"}
 	one := 1
 	s.say(func(node string) ([]fleet.CheckResult, error) {
@@ -254,7 +282,7 @@ func TestFitNow(t *testing.T) {
 		t.Errorf("looks: %v", s.looks)
 	}
 	s.mu.Unlock()
-	hangs, goOn := open(t, nodehealth.Config{}, nil), make(chan struct{})
+	hangs, goOn := open(t, nodehealth.Config{}), make(chan struct{})
 	hangs.say(func(string) ([]fleet.CheckResult, error) { <-goOn; return disk(fleet.Failed), nil })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
