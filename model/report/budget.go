@@ -140,6 +140,20 @@ func (s *Spending) Budgets() []Spent {
 	return out
 }
 
+// ShortWarning is Warning without any amount.
+func (b *Spent) ShortWarning() string {
+	state := ""
+	switch b.State {
+	case SpentOver:
+		state = "spent"
+	case SpentWarn:
+		state = "nearly spent"
+	default:
+		return ""
+	}
+	return "budget " + b.Name + " of account " + b.Account + " is " + state + "; the " + b.Period + " period ends " + b.Until.Format("2006-01-02")
+}
+
 // Warning says that a budget is spent, or nearly; "" if it is neither.
 func (b *Spent) Warning(currency string) string {
 	if b.State == SpentOK {

@@ -87,8 +87,8 @@ type Config struct {
 	Files      OwnFiles      // of jobs of the server's own pool; nil: they bring none, and none are fetched
 	UploadKeep time.Duration // after which directories that came with ended jobs are removed; 0: with the job's record
 
-	// Budgets says which budgets that the jobs of an account count for are spent; nil: nobody knows.
-	Budgets func(ctx context.Context, account string) []api.Warning
+	// Budgets tells somebody which budgets that the jobs of an account count for are spent; nil: nobody knows.
+	Budgets func(ctx context.Context, id auth.Identity, account string) []api.Warning
 
 	Documents func() []state.Controller // of services and schedules, which need secrets; nil: there are none
 

@@ -43,7 +43,7 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 	}
 	out := &api.Submitted{Name: r.Spec.Name, Warnings: shownWarnings(r.Warnings), Wait: r.Command.Wait, Parsable: r.Command.Parsable, Quiet: r.Command.Quiet}
 	if s.cfg.Budgets != nil {
-		out.Warnings = append(out.Warnings, s.cfg.Budgets(c.Ctx(), r.Spec.Account)...)
+		out.Warnings = append(out.Warnings, s.cfg.Budgets(c.Ctx(), c.ID, r.Spec.Account)...)
 	}
 	if out.Chosen = r.Spec.Chosen; out.Chosen != nil {
 		out.Pool = cmp.Or(r.Spec.Pool, pools.DefaultPool(s.cfg.Plane.Pools()))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/model/report"
 )
 
@@ -24,15 +25,20 @@ type spent struct {
 	making   chan struct{}    // closed when it has been made; nil: nobody makes it
 }
 
-// Warnings says which budgets that the jobs of an account count for are spent, or nearly. What is spent
-// is up to some minutes old; it waits a moment at most for it, and says nothing where it is not known yet.
-func (s *Service) Warnings(ctx context.Context, account string) (out []api.Warning) {
+// Warnings says which budgets that the jobs of an account count for are spent, or nearly. Amounts are the sum of
+// everybody's jobs: where jobs are private, administrators alone see them. What is spent is up to some minutes old; it
+// waits a moment at most for it, and says nothing where it is not known yet.
+func (s *Service) Warnings(ctx context.Context, id auth.Identity, account string) (out []api.Warning) {
 	now, currency := s.spendingNow(ctx)
 	if now == nil {
 		return nil
 	}
 	for _, b := range now.Of(account) {
-		if text := b.Warning(currency); text != "" {
+		text := b.Warning(currency)
+		if s.cfg.Policy.Private && !id.Admin {
+			text = b.ShortWarning()
+		}
+		if text != "" {
 			out = append(out, api.Warning{Message: text})
 		}
 	}

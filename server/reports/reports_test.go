@@ -243,7 +243,7 @@ func TestFormsSayTheSame(t *testing.T) {
 // by the price of the kind of device that the node has.
 //
 // Seen to fail with: kinds of devices that nobody looked up; no kind of a device whose index nobody knows, though its
-// node has one kind alone; the first kind of a node that has two.
+// node has one kind alone; the first kind of a node that has two; amounts where jobs are private.
 func TestWarningsOfBudgets(t *testing.T) {
 	p := servertest.NewPlane()
 	v := finished(t, p, "anna", 3, func(s *job.Spec) { s.Account = "nlp" })
@@ -252,7 +252,8 @@ func TestWarningsOfBudgets(t *testing.T) {
 		fleet.Claim{Node: "v3", Devices: []fleet.DeviceClaim{{Index: -1}}})
 	p.Nodes[2].Node.Devices = append(slices.Clone(p.Nodes[2].Node.Devices), fleet.Device{Index: 1, Type: "a100"})
 	r, routes := serve(t, p, false)
-	if got := routes.Warnings(t.Context(), "nlp"); got != nil {
+	anna := auth.Identity{Name: "anna", UID: 2001, Via: "token"}
+	if got := routes.Warnings(t.Context(), anna, "nlp"); got != nil {
 		t.Errorf("without rules: %v", got)
 	}
 	rules := &account.Policy{
@@ -265,7 +266,7 @@ func TestWarningsOfBudgets(t *testing.T) {
 	p.Mu.Unlock()
 	var got []string
 	for _, name := range []string{"nlp", "vision", "other"} {
-		for _, w := range routes.Warnings(t.Context(), name) {
+		for _, w := range routes.Warnings(t.Context(), anna, name) {
 			got = append(got, name+": "+w.Message)
 		}
 	}
@@ -274,6 +275,21 @@ nlp: budget all: account org has spent 9.00 EUR of 10.00 EUR, 90 %; the monthly 
 vision: budget all: account org has spent 9.00 EUR of 10.00 EUR, 90 %; the monthly period ends 2026-12-01`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("%s", text)
+	}
+	_, private := serve(t, p, true)
+	admin := anna
+	admin.Admin = true
+	told := func(id auth.Identity) (text string) {
+		for _, w := range private.Warnings(t.Context(), id, "nlp") {
+			text += w.Message + "\n"
+		}
+		return text
+	}
+	if got, want := told(anna), "budget nlp of account nlp is spent; the monthly period ends 2026-12-01\nbudget all of account org is nearly spent; the monthly period ends 2026-12-01\n"; got != want {
+		t.Errorf("where jobs are private: %s", got)
+	}
+	if got := told(admin); !strings.HasPrefix(got, "budget nlp: account nlp has spent 9.00 EUR of 8.00 EUR") {
+		t.Errorf("an administrator: %s", got)
 	}
 	cost, err := r.As(t, "anna").Report(t.Context(), "cost", &client.ReportQuery{From: now.Add(-2 * time.Hour)})
 	if err != nil || len(cost.Budgets) != 2 || cost.Budgets[0].Spent != 9 || *cost.Total.CostAll != 3 || *cost.Total.GPUUnpriced != 1 {

@@ -32,17 +32,18 @@ type Plane interface {
 	Seen(pool string) ([]fleet.Node, bool)
 }
 
-// Config has the parts that the route needs. All are needed.
+// Config has the parts that the route needs. All but Wait are needed.
 type Config struct {
 	Plane  Plane
 	Policy auth.Policy
 	Now    func() time.Time
+	Wait   time.Duration // how long a report waits for others at most; 0: 20 s
 }
 
 // Service makes reports. It is safe for concurrent use.
 type Service struct {
-	cfg  Config
-	turn chan struct{} // holds an element for each report that is being made
+	cfg   Config
+	turns *turns
 
 	ctx  context.Context // of the goroutine that adds up what is spent
 	stop context.CancelFunc
@@ -51,9 +52,6 @@ type Service struct {
 	mu    sync.Mutex
 	spent spent
 }
-
-// atOnce is how many reports are made at the same time.
-const atOnce = 2
 
 // defaultWindow is the length of a window without a beginning.
 const defaultWindow = 30 * 24 * time.Hour
@@ -71,13 +69,14 @@ type input struct {
 
 // Register adds the route to a server. Close ends its goroutine.
 func Register(t *transport.Server, cfg Config) *Service {
-	s := &Service{cfg: cfg, turn: make(chan struct{}, atOnce)}
+	s := &Service{cfg: cfg, turns: newTurns(cfg.Wait)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	transport.AddStreamRoute(t, transport.Route{
 		Method: http.MethodGet, Path: "/v1/reports/{kind}", Verb: auth.SeeJob, ID: "report", Tag: "reports", Owned: true,
 		Answer: transport.TypeOf[report.Report](), Media: []string{mediaCSV, mediaMarkdown, mediaHTML},
 		Summary: "Report usage, waits, fairness, efficiency or cost of a time",
-		About:   "Counts the jobs that the caller may see: where jobs are private, their own. The numbers are those of sacct. html is a page that needs nothing else.",
+		About: "Counts the jobs that the caller may see: where jobs are private, their own. The numbers are those of sacct. html is a page that needs nothing else. " +
+			"Each user has one report at a time: another one is answered with 429 and Retry-After if the first takes longer than a moment.",
 	}, s.answer)
 	return s
 }
@@ -98,7 +97,12 @@ func (s *Service) answer(c *transport.Call, in *input) error {
 	if err != nil {
 		return err
 	}
+	end, err := s.turns.takeTurn(c)
+	if err != nil {
+		return err
+	}
 	r, err := s.makeReport(c.Ctx(), q)
+	end()
 	if err != nil {
 		return err
 	}
@@ -242,14 +246,8 @@ func boolOrder(b bool) int {
 	return 0
 }
 
-// makeReport reads the jobs and counts them. It waits for its turn.
+// makeReport reads the jobs and counts them.
 func (s *Service) makeReport(ctx context.Context, q *question) (*report.Report, error) {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, fault.New(fault.Unavailable, "others make reports: %w", ctx.Err()).Advise("ask again in a moment")
-	}
 	b := report.NewBuilder(q.Query)
 	read := reading{from: q.From, to: q.To, users: q.users, accounts: q.accounts, own: q.own, uid: q.uid}
 	var spent *report.Spending
