@@ -34,7 +34,7 @@ RERUN ?= 2
 REPORT := $(or $(COX_REPORT),$(CACHE)/report)
 # tests PACKAGES,ARGUMENTS runs tests by gotestsum.
 tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped --jsonfile $(REPORT)/$@.json \
-	--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--rerun-fails=$(RERUN) --rerun-fails-max-failures=10 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--packages="$(1)" -- -count=1 -vet=off -ldflags=-w -timeout 25m $(2)
 
 # Properties are drawn from one seed, so that a run says of this change what it said of

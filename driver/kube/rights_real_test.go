@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -216,7 +218,9 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := e.Leave(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // after a failure an attempt may go on
+		defer cancel()
+		if err := e.Leave(ctx); err != nil {
 			t.Error(err)
 		}
 		if err := e.Close(); err != nil {
@@ -294,8 +298,16 @@ func (a *audit) closeNode(t *testing.T, e *kube.Engine) {
 	})
 	a.l.Kubectl(t, "wait", "pod/stays", "--namespace=others", "--for=jsonpath={.status.phase}=Running", "--timeout=150s")
 	f := engine.NodeFence{Epoch: 1, Reason: "test"}
+	defer func() { // other tests use the node, whatever becomes of this one
+		if err := e.Unfence(t.Context(), "n1", f); err != nil {
+			t.Error(err)
+		}
+		if _, err := a.l.Try(t.Context(), "", "delete", "pod", "stays", "--namespace=others", "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := e.Fence(t.Context(), "n1", f); err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	until(t, "its kubelet is heard of", func() bool {
 		c, err := e.Empty(t.Context(), "n1")
@@ -307,10 +319,6 @@ func (a *audit) closeNode(t *testing.T, e *kube.Engine) {
 	if got := a.l.Kubectl(t, "get", "pod", "stays", "--namespace=others", "-o", "jsonpath={.status.phase}"); got != "Running" {
 		t.Errorf("a pod that ran when its node was fenced is %s", got)
 	}
-	if err := e.Unfence(t.Context(), "n1", f); err != nil {
-		t.Error(err)
-	}
-	a.l.Kubectl(t, "delete", "pod", "stays", "--namespace=others")
 }
 
 // shellNeedsBoth: who may get pods/exec and not create it opens no shell in the second job's pod.

@@ -73,8 +73,8 @@ func testServing(t *testing.T, b *bench, e *kube.Engine) {
 		l.Job.Spec.Part = &job.Part{Controller: "service/chat", Revision: 1, Index: uint32(n)}
 		l.Job.Spec.Serve = &job.Serve{
 			Ports:     []job.Port{{Name: "http"}},
-			Readiness: &job.Probe{HTTP: "/ready", Failures: 1},
-			Liveness:  &job.Probe{Exec: []string{"sh", "-c", "test \"$PORT\" = \"$PORT_HTTP\" && test -e /tmp/well"}, Failures: 1},
+			Readiness: &job.Probe{HTTP: "/ready", Failures: 1, Timeout: time.Minute}, // a machine under load takes more than a second to begin one
+			Liveness:  &job.Probe{Exec: []string{"sh", "-c", "test \"$PORT\" = \"$PORT_HTTP\" && test -e /tmp/well"}, Failures: 1, Timeout: time.Minute},
 		}
 		return l
 	}

@@ -20,7 +20,7 @@ only=.
 [ $# = 0 ] || only="^Test($(echo "$*" | tr -d - | tr ' ' '|'))\$"
 set -- -count=1 -timeout 15m -parallel 8 -run "(?i)$only"
 if [ -n "${COX_TESTS:-}" ]; then
-	exec "$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=4 \
+	exec "$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=10 \
 		--jsonfile "${COX_REPORT:?}/${COX_SUITE:-clients}.json" --packages=./test/clients -- "$@"
 fi
 exec "${GO:-go}" test "$@" ./test/clients

@@ -17,7 +17,7 @@ scripts/web.sh || exit
 export COX_CONSOLE
 set -- -count=1 -timeout 10m
 if [ -n "${COX_TESTS:-}" ]; then
-	exec "$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=4 --rerun-fails-run-root-test \
+	exec "$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
 		--jsonfile "${COX_REPORT:?}/console.json" --packages=./test/console -- "$@"
 fi
 exec "${GO:-go}" test "$@" ./test/console

@@ -31,7 +31,7 @@ tests() {
 	local name=$1 packages=$2
 	shift 2
 	if [ -n "${COX_TESTS:-}" ]; then
-		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=4 \
+		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=10 \
 			--rerun-fails-abort-on-data-race --jsonfile "${COX_REPORT:-$out}/kube-$name.json" --packages="$packages" -- -count=1 -timeout "${COX_KUBE_TIMEOUT:-20m}" "$@"
 	else
 		# shellcheck disable=SC2086 # several packages

@@ -26,7 +26,7 @@ tests() {
 	shift 2
 	export COX_SLURM=1 COX_SLURM_LAB=$lab
 	if [ -n "${COX_TESTS:-}" ]; then
-		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=8 \
+		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=10 \
 			--rerun-fails-abort-on-data-race --jsonfile "${COX_REPORT:-$lab}/slurm-$name.json" --packages="$packages" -- -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" "$@"
 	else
 		# shellcheck disable=SC2086 # several packages

@@ -1,11 +1,13 @@
 package nodefence
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +67,32 @@ func TestFenceSetBetweenLooks(t *testing.T) {
 	wantEmpty(t, f, false)
 }
 
+// Pods that run get the toleration, the cluster's controllers time to see it, and then comes the taint that would end
+// them. A pod that comes meanwhile is treated the same. Seen to fail where the taint follows the toleration at once.
+func TestTolerationIsSeenBeforeTaint(t *testing.T) {
+	f, s := newOneNode(t)
+	runs := func(name string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "others"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	}
+	s.pods = []corev1.Pod{runs("first")}
+	f.settle = func(context.Context) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changes = append(s.changes, "settle")
+		if len(s.pods) == 1 {
+			s.pods = append(s.pods, runs("second"))
+		}
+		return nil
+	}
+	if err := f.Fence(t.Context(), "gpu7", engine.NodeFence{Epoch: 5}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"NoSchedule", "tolerates first", "settle", "tolerates second", "settle", "NoSchedule NoExecute"}
+	if !slices.Equal(s.changes, want) {
+		t.Errorf("changes are %q, want %q", s.changes, want)
+	}
+}
+
 func wantEmpty(t *testing.T, f *Fencer, want bool) {
 	t.Helper()
 	c, err := f.Empty(t.Context(), "gpu7")
@@ -73,12 +101,15 @@ func wantEmpty(t *testing.T, f *Fencer, want bool) {
 	}
 }
 
-// oneNode is an API server with one node, its lease, and no pod.
+// oneNode is an API server with one node, its lease, and its pods.
 type oneNode struct {
 	mu     sync.Mutex
 	node   corev1.Node
 	lease  coordinationv1.Lease
+	pods   []corev1.Pod
 	onPods func() // called, under the lock, when pods are listed
+
+	changes []string // of the node's taints and of pods, in order
 }
 
 func newOneNode(t *testing.T) (*Fencer, *oneNode) {
@@ -143,12 +174,29 @@ func (s *oneNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				s.node.Annotations[key] = *v
 			}
 		}
+		var to []string
+		for _, x := range c.Spec.Taints {
+			to = append(to, string(x.Effect))
+		}
+		s.changes = append(s.changes, strings.Join(to, " "))
 		out = s.node
+	case strings.Contains(p, "/pods/") && r.Method == http.MethodPatch:
+		i := slices.IndexFunc(s.pods, func(o corev1.Pod) bool { return strings.HasSuffix(p, "/namespaces/"+o.Namespace+"/pods/"+o.Name) })
+		if i < 0 {
+			http.NotFound(w, r)
+			return
+		}
+		if err := json.NewDecoder(r.Body).Decode(&s.pods[i]); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.changes = append(s.changes, "tolerates "+s.pods[i].Name)
+		out = s.pods[i]
 	case p == "/api/v1/pods":
 		if s.onPods != nil {
 			s.onPods()
 		}
-		out = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+		out = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: s.pods}
 	case strings.HasSuffix(p, "/leases/gpu7"):
 		out = s.lease
 	default: // resource claims: the cluster is of before 1.34

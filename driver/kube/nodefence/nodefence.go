@@ -7,7 +7,8 @@
 // administrator's cordon could not be told from ours. So a cordon is always somebody else's, and stays.
 //
 // NoExecute ends pods that run. They are given a toleration first, so that they go on; what is started anew in
-// their place has none. DaemonSets that do not tolerate the fence leave the node as long as it stands. A pod that
+// their place has none. The controller that ends pods watches pods and nodes each by itself, and may see the taint
+// before a toleration that is older: so the taint comes a while after the last toleration (settling). DaemonSets that do not tolerate the fence leave the node as long as it stands. A pod that
 // runs and cannot be given the toleration keeps the fence from standing: Fence is fault.Permission, and the
 // NoSchedule taint stays meanwhile.
 //
@@ -56,6 +57,7 @@ type Fencer struct {
 	server   string // value of render.LabelServer on the pods that are ours
 	book     *kit.FenceBook
 	patience time.Duration
+	settle   func(context.Context) error // waits until the cluster's controllers have seen what was changed
 
 	mu     sync.Mutex
 	closed map[string]engine.NodeFence // nodes on which nothing is to be launched, as far as it is known here
@@ -77,7 +79,7 @@ func New(k *cluster.Cluster, file, server string, patience time.Duration) (*Fenc
 	if err != nil {
 		return nil, err
 	}
-	return &Fencer{k: k, server: server, book: book, patience: patience, closed: map[string]engine.NodeFence{}, beats: map[string]beat{}}, nil
+	return &Fencer{k: k, server: server, book: book, patience: patience, settle: settle, closed: map[string]engine.NodeFence{}, beats: map[string]beat{}}, nil
 }
 
 // Fence closes a node; see engine.NodeFencer.
@@ -93,11 +95,28 @@ func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) er
 			}
 			return false, f.setTaints(ctx, n, to, of)
 		}
-		if err := f.sparePods(ctx, node); err != nil {
+		switch spared, err := f.sparePods(ctx, node); {
+		case err != nil:
 			return false, err
+		case spared: // and look again: others may have come meanwhile
+			return false, f.settle(ctx)
 		}
 		return false, f.setTaints(ctx, n, to, effects)
 	})
+}
+
+// settling is how long the controllers of a cluster have to see a pod's toleration before the taint is set that it
+// tolerates. They are told of a change within milliseconds, if nothing keeps them.
+const settling = 3 * time.Second
+
+// settle waits so long.
+func settle(ctx context.Context) error {
+	select {
+	case <-time.After(settling):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Unfence removes our fence; see engine.NodeFencer.
@@ -169,9 +188,9 @@ func (f *Fencer) setTaints(ctx context.Context, n *corev1.Node, to engine.NodeFe
 	}, nil)
 }
 
-// sparePods lets the pods go on that run on a node and would be ended by the fence.
-func (f *Fencer) sparePods(ctx context.Context, node string) error {
-	return f.eachPod(ctx, node, func(p *corev1.Pod) error {
+// sparePods lets the pods go on that run on a node and would be ended by the fence. spared: there were such pods.
+func (f *Fencer) sparePods(ctx context.Context, node string) (spared bool, err error) {
+	err = f.eachPod(ctx, node, func(p *corev1.Pod) error {
 		if !runsContainer(p) || ownedByNode(p) || p.DeletionTimestamp != nil || toleratesFence(p) {
 			return nil
 		}
@@ -180,13 +199,17 @@ func (f *Fencer) sparePods(ctx context.Context, node string) error {
 			"metadata": map[string]any{"uid": p.UID, "resourceVersion": p.ResourceVersion}, "spec": map[string]any{"tolerations": all},
 		}, nil)
 		switch k := fault.KindOf(err); {
-		case err == nil || k == fault.NotFound:
+		case err == nil:
+			spared = true
+			return nil
+		case k == fault.NotFound:
 			return nil
 		case k == fault.Permission:
 			return fault.New(k, "pod %s/%s runs there and would be ended: %w", p.Namespace, p.Name, err)
 		}
 		return err
 	})
+	return spared, err
 }
 
 // eachPod calls do for each pod that has a node.
