@@ -72,4 +72,15 @@ type ServiceLoad struct {
 	Failed   uint64         `json:"failed"`              // answered with 5xx by a backend, or not at all
 	Held     int            `json:"held"`                // that wait for a backend now
 	InFlight map[string]int `json:"in_flight,omitempty"` // now, by Backend.ID; those that are 0 may be left out
+
+	// Latency counts the answers of replicas by the time until their head: element i those above bound i-1
+	// and up to bound i of LatencyBounds, the last one those above all bounds. Empty: there was none, or the
+	// gateway is older than the field.
+	Latency []uint64 `json:"latency,omitempty"`
+}
+
+// LatencyBounds returns the upper bounds of the buckets of ServiceLoad.Latency in seconds, ascending. They
+// are a part of the format. The slice is the caller's.
+func LatencyBounds() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 }

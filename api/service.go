@@ -26,7 +26,7 @@ type Service struct {
 	Reasons  []string      `json:"reasons,omitempty" doc:"what it decided and what it waits for, newest first"`
 
 	Revisions []Revision `json:"revisions,omitempty" doc:"that are kept, newest first; of one service alone"`
-	Load      *Load      `json:"load,omitempty"`
+	Load      *Load      `json:"load,omitempty" doc:"left out: unknown, no gateway has posted in the last 10 seconds"`
 	Since     time.Time  `json:"since,omitzero" doc:"when it was first submitted, as far as that is kept"`
 }
 
@@ -43,6 +43,19 @@ type Load struct {
 	InFlight int     `json:"in_flight"`
 	Rate     float64 `json:"requests_per_second" doc:"over the last minute"`
 	Held     int     `json:"held" doc:"requests that wait for a replica"`
+	Failed   float64 `json:"failed_per_second" doc:"requests that were answered with 5xx, or not at all; over the last minute"`
+
+	Latency *Latency `json:"latency,omitempty" doc:"left out: unknown, no replica answered in the last minute, or the gateway is of an older version"`
+}
+
+// Latency is how long clients waited for the head of an answer: from the head of the request at the gateway,
+// with the time that it was held there. The quantiles are estimates from the buckets of LatencyBounds, linear
+// within a bucket, over all gateways and the last 55 to 60 seconds. An answer without a head is not in it.
+type Latency struct {
+	P50      float64 `json:"p50" doc:"seconds until the head of the answer, estimated; 60: a minute or more"`
+	P95      float64 `json:"p95"`
+	P99      float64 `json:"p99"`
+	Answered uint64  `json:"answered" doc:"answers that were measured, in the last minute"`
 }
 
 // Rollout is the way from one revision to another.

@@ -189,6 +189,7 @@ const stickyCookie = "coxswain-replica"
 // noteAnswer sees the head of an answer before it is written.
 func (x *exchange) noteAnswer(resp *http.Response) error {
 	x.first = time.Since(x.start)
+	x.service.noteLatency(x.first)
 	x.streams = isEventStream(resp.Header)
 	b := x.backend
 	x.service.noteAnswered(b)

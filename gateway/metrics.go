@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/coxswain-sched/coxswain/api"
 )
 
 // metrics are the numbers of the gateway for Prometheus.
@@ -28,6 +30,9 @@ type metrics struct {
 // mostRevisions is how many revisions of a service have numbers, the newest ones; a server keeps as many.
 const mostRevisions = 10
 
+// latencyBounds are the buckets of the histogram, and of what is posted to the server. They are not written to.
+var latencyBounds = api.LatencyBounds()
+
 // meter has the numbers of one revision of a service.
 type meter struct {
 	revision uint32
@@ -41,7 +46,7 @@ func newMetrics(g *Server) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cox_gateway_requests_total", Help: "Requests that have ended, by service, revision (0: no replica got it) and class of the status."}, []string{"service", "revision", "code"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cox_gateway_first_byte_seconds", Help: "Time from the head of a request until the head of its answer.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+			Buckets: latencyBounds,
 		}, []string{"service", "revision"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{Name: "cox_gateway_unknown_requests_total", Help: "Requests for a host or a path that no service has."}),
 		cut:     prometheus.NewCounter(prometheus.CounterOpts{Name: "cox_gateway_refused_connections_total", Help: "Connections of clients that were refused because there were too many."}),

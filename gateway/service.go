@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,8 @@ type service struct {
 	requests atomic.Uint64
 	failed   atomic.Uint64
 	retried  atomic.Uint64
-	unmet    *meter // of requests that no backend got
+	latency  []atomic.Uint64 // of api.ServiceLoad
+	unmet    *meter          // of requests that no backend got
 
 	mu       sync.Mutex
 	backends []*backend // listed ones in the order of the route, then those that only end what is in flight
@@ -56,7 +58,10 @@ var (
 )
 
 func newService(g *Server, name string) *service {
-	return &service{name: name, gateway: g, changed: make(chan struct{}), unmet: g.meterOf(name, 0)}
+	return &service{
+		name: name, gateway: g, changed: make(chan struct{}), unmet: g.meterOf(name, 0),
+		latency: make([]atomic.Uint64, len(latencyBounds)+1),
+	}
 }
 
 // setRoute takes over a route.
@@ -259,6 +264,7 @@ func (s *service) load() api.ServiceLoad {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := api.ServiceLoad{Service: s.name, Requests: s.requests.Load(), Failed: s.failed.Load(), Held: s.held}
+	l.Latency = s.latencies()
 	for _, b := range s.backends {
 		if b.inFlight > 0 {
 			if l.InFlight == nil {
@@ -268,6 +274,25 @@ func (s *service) load() api.ServiceLoad {
 		}
 	}
 	return l
+}
+
+// noteLatency counts an answer by the time until its head.
+func (s *service) noteLatency(first time.Duration) {
+	at, _ := slices.BinarySearch(latencyBounds, first.Seconds())
+	s.latency[at].Add(1)
+}
+
+// latencies are the counts of answers by time; nil: there was no answer.
+func (s *service) latencies() []uint64 {
+	out, all := make([]uint64, len(s.latency)), uint64(0)
+	for i := range out {
+		out[i] = s.latency[i].Load()
+		all += out[i]
+	}
+	if all == 0 {
+		return nil
+	}
+	return out
 }
 
 // counts are the numbers of replicas that are told to people: ready ones, and those that are known.

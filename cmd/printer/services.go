@@ -3,6 +3,7 @@ package printer
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -40,7 +41,10 @@ func Service(p Page, s *api.Service) string {
 		c.fact("bounds", fmt.Sprintf("%d to %d replicas", s.Replicas.Min, s.Replicas.Max))
 	}
 	if l := s.Load; l != nil {
-		c.fact("load", fmt.Sprintf("%.1f requests a second, %d in flight, %d held", l.Rate, l.InFlight, l.Held))
+		c.fact("load", fmt.Sprintf("%.1f requests a second, %d in flight, %d held, %s a second failed", l.Rate, l.InFlight, l.Held, smallRate(l.Failed)))
+		c.fact("latency", latencyText(l.Latency))
+	} else {
+		c.fact("load", "unknown: no gateway reports")
 	}
 	if s.Rollout != nil && len(s.Reasons) == 0 { // a reason says more of it
 		c.fact("update", rolloutText(s))
@@ -64,6 +68,39 @@ func Service(p Page, s *api.Service) string {
 		c.line(Clean(line))
 	}
 	return c.b.String()
+}
+
+// latencyText is how long clients waited for the head of an answer.
+func latencyText(l *api.Latency) string {
+	if l == nil {
+		return "unknown: no answer in the last minute"
+	}
+	return fmt.Sprintf("p50 %s, p95 %s, p99 %s until the first byte, %s in the last minute", shortWait(l.P50), shortWait(l.P95), shortWait(l.P99), Count(int(l.Answered), "answer")) //nolint:gosec // of a minute
+}
+
+// smallRate is a number a second, exact enough to see that it is not zero.
+func smallRate(n float64) string {
+	if n > 0 && n < .1 {
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(n, 'f', 1, 64)
+}
+
+// shortWait is a latency in words: "2.5 ms", "80 ms", "1.2 s". Gateways measure up to the last of
+// api.LatencyBounds.
+func shortWait(seconds float64) string {
+	bounds := api.LatencyBounds()
+	switch last := bounds[len(bounds)-1]; {
+	case seconds >= last:
+		return fmt.Sprintf("%.0f s or more", last)
+	case seconds < .01:
+		return fmt.Sprintf("%.1f ms", seconds*1000)
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", seconds*1000)
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return fmt.Sprintf("%.0f s", seconds)
 }
 
 // isShownBelow reports whether the line of a replica says what a reason says.

@@ -34,7 +34,7 @@ func (s *Service) registerGateway(t *transport.Server) {
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodPost, Path: "/v1/gateway/load", Verb: auth.Gateway, ID: "gatewayLoad", Tag: "services", Status: http.StatusNoContent,
 		Body: transport.TypeOf[api.GatewayLoad](), Summary: "What a gateway counts, each second",
-		Example: &api.GatewayLoad{Gateway: "g-1", Routes: 7, Services: []api.ServiceLoad{{Service: "team/chat", Requests: 120, InFlight: map[string]int{"12.1": 3}}}},
+		Example: &api.GatewayLoad{Gateway: "g-1", Routes: 7, Services: []api.ServiceLoad{{Service: "team/chat", Requests: 120, Latency: []uint64{0, 0, 4, 30, 60, 20, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0}, InFlight: map[string]int{"12.1": 3}}}},
 	}, func(c *call, _ *transport.Nothing) (*transport.None, error) {
 		if s.cfg.Hub == nil {
 			return nil, refuseServices()

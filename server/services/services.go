@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/decide"
+	"github.com/coxswain-sched/coxswain/service/endpoints"
 )
 
 // Controller runs services; *controller.Controller is one.
@@ -279,7 +280,7 @@ func (s *Service) shown(st *controller.Status) *api.Service {
 		Name: st.Name, Owner: st.Owner.User, Revision: st.Revision, URL: s.url(st), Host: st.Route.Host, Path: st.Route.Path,
 		State:    stateOf(st),
 		Replicas: api.ServiceCounts{Want: st.Want, Ready: st.Ready, Min: st.Spec.Replicas.Min, Max: st.Spec.Replicas.Max},
-		Load:     &api.Load{InFlight: st.Load.InFlight, Rate: st.Load.Rate, Held: st.Load.Held},
+		Load:     shownLoad(&st.Load),
 		Parts:    []api.Replica{},
 	}
 	if r := st.Rollout; r != nil && r.Phase != service.Done {
@@ -310,6 +311,18 @@ func (s *Service) shown(st *controller.Status) *api.Service {
 	}
 	if len(st.Revisions) > 0 {
 		out.Since = st.Revisions[0].At
+	}
+	return out
+}
+
+// shownLoad is what gateways saw; nil: none answers, so that nothing is known.
+func shownLoad(l *endpoints.Load) *api.Load {
+	if !l.Known {
+		return nil
+	}
+	out := &api.Load{InFlight: l.InFlight, Rate: l.Rate, Held: l.Held, Failed: l.FailedRate}
+	if q := l.Latency; q != nil {
+		out.Latency = &api.Latency{P50: q.P50.Seconds(), P95: q.P95.Seconds(), P99: q.P99.Seconds(), Answered: q.Answered}
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/decide"
+	"github.com/coxswain-sched/coxswain/service/endpoints"
 )
 
 // oneService is a controller with the service chat of uid 4001; it counts what is done to it.
@@ -22,10 +23,11 @@ type oneService struct {
 	changes int
 	rollout *service.Rollout
 	ready   int
+	load    endpoints.Load
 }
 
 func (o *oneService) status() controller.Status {
-	return controller.Status{Name: "chat", Owner: job.Owner{User: "owner", UID: 4001}, Spec: &service.Spec{}, Want: 2, Ready: o.ready, Rollout: o.rollout}
+	return controller.Status{Name: "chat", Owner: job.Owner{User: "owner", UID: 4001}, Spec: &service.Spec{}, Want: 2, Ready: o.ready, Rollout: o.rollout, Load: o.load}
 }
 
 func (o *oneService) Submit(_ context.Context, _ job.Actor, _ service.Spec, allowed func(job.Owner) error) (decide.Submitted, error) {

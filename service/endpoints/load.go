@@ -25,6 +25,9 @@ type Load struct {
 	Requests uint64  // begun since the server's start
 	Failed   uint64  // of these, answered with 5xx by a replica, or not at all
 
+	FailedRate float64  // of these a second, over the same time as Rate
+	Latency    *Latency // of the last minute; nil: unknown
+
 	// LastRequest is when the newest request was seen to be begun, held or in flight; zero: none was
 	// since the server's start.
 	LastRequest time.Time
@@ -37,12 +40,13 @@ type totals struct {
 	requests, failed uint64
 	last             time.Time
 	samples          []sample // of the last rateOver, one a second at most
+	latency          latencyWindow
 }
 
-// sample is how many requests had been begun at a time.
+// sample is how many requests had been begun, and had failed, at a time.
 type sample struct {
-	at       time.Time
-	requests uint64
+	at               time.Time
+	requests, failed uint64
 }
 
 // gateway is what one gateway posted last.
@@ -85,7 +89,7 @@ func (h *Hub) PutLoad(l api.GatewayLoad) {
 // not of now.
 func (t *totals) addLoad(now time.Time, was, is api.ServiceLoad, known bool) {
 	if !known {
-		was.Requests, was.Failed = is.Requests, is.Failed
+		was = is
 	}
 	if is.Requests > was.Requests {
 		t.requests += is.Requests - was.Requests
@@ -93,27 +97,28 @@ func (t *totals) addLoad(now time.Time, was, is api.ServiceLoad, known bool) {
 	if is.Failed > was.Failed {
 		t.failed += is.Failed - was.Failed
 	}
+	t.latency.add(now, was.Latency, is.Latency)
 	if is.Requests > was.Requests || is.Held > 0 || inFlightOf(is) > 0 {
 		t.last = now
 	}
 	if n := len(t.samples); n == 0 || now.Sub(t.samples[n-1].at) >= time.Second {
-		t.samples = append(t.samples, sample{now, t.requests})
+		t.samples = append(t.samples, sample{now, t.requests, t.failed})
 	}
 	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= rateOver {
 		t.samples = t.samples[1:]
 	}
 }
 
-// rate is requests a second since the oldest sample.
-func (t *totals) rate(now time.Time) float64 {
+// rates are requests, and failed ones, a second since the oldest sample.
+func (t *totals) rates(now time.Time) (requests, failed float64) {
 	if len(t.samples) == 0 {
-		return 0
+		return 0, 0
 	}
 	over := now.Sub(t.samples[0].at)
 	if over < time.Second {
-		return 0
+		return 0, 0
 	}
-	return float64(t.requests-t.samples[0].requests) / over.Seconds()
+	return float64(t.requests-t.samples[0].requests) / over.Seconds(), float64(t.failed-t.samples[0].failed) / over.Seconds()
 }
 
 func inFlightOf(l api.ServiceLoad) int {
@@ -141,7 +146,8 @@ func (h *Hub) Load(name string) Load {
 	}
 	if s := h.services[name]; s != nil {
 		out.Requests, out.Failed, out.LastRequest = s.totals.requests, s.totals.failed, s.totals.last
-		out.Rate = s.totals.rate(now)
+		out.Rate, out.FailedRate = s.totals.rates(now)
+		out.Latency = s.totals.latency.quantiles(now)
 	}
 	return out
 }

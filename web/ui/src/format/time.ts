@@ -45,3 +45,11 @@ export function fullTime(at: number): string {
   const then = new Date(at * 1000);
   return `${year.format(then)}, ${exact.format(then)}`;
 }
+
+/** A latency in seconds: "2.5 ms", "80 ms", "1.2 s", "60 s or more": gateways measure up to a minute. */
+export function shortWait(seconds: number): string {
+  if (seconds >= 60) return "60 s or more";
+  if (seconds < 0.01) return `${(seconds * 1000).toFixed(1)} ms`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+}

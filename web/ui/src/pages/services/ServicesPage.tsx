@@ -7,6 +7,7 @@ import { Empty } from "../../components/Empty";
 import { Page } from "../../components/Page";
 import { VirtualList } from "../../components/VirtualList";
 import { number } from "../../format/number";
+import { shortWait } from "../../format/time";
 import { serviceTone } from "../../format/tone";
 import { addresses } from "../../router/addresses";
 import { navigate, useQuery } from "../../router/location";
@@ -39,7 +40,7 @@ function ServiceListPage() {
 }
 
 const headers: [className: string, text: string][] = [
-  ["", "State"], ["", "Service"], ["number", "Ready"], ["number service-wide", "Revision"], ["number service-wide", "Requests/s"], ["number service-wide", "In flight"], ["service-wide", "Owner"], ["service-wide", "Address, or why"],
+  ["", "State"], ["", "Service"], ["number", "Ready"], ["number service-wide", "Revision"], ["number service-wide", "Requests/s"], ["number service-wide", "p95"], ["number service-wide", "Failed/s"], ["service-wide", "Owner"], ["service-wide", "Address, or why"],
 ];
 
 function ServiceList({ services }: { services: readonly Service[] }) {
@@ -57,8 +58,9 @@ function ServiceList({ services }: { services: readonly Service[] }) {
           <span role="gridcell">{service.name}</span>
           <span role="gridcell" className="number">{service.replicas.ready}/{service.replicas.want}</span>
           <span role="gridcell" className="number service-wide">{service.revision}</span>
-          <span role="gridcell" className="number service-wide">{service.load && number(service.load.requests_per_second)}</span>
-          <span role="gridcell" className="number service-wide">{service.load && number(service.load.in_flight)}</span>
+          <span role="gridcell" className="number service-wide">{service.load ? number(service.load.requests_per_second) : "unknown"}</span>
+          <span role="gridcell" className="number service-wide">{service.load?.latency ? shortWait(service.load.latency.p95) : "unknown"}</span>
+          <span role="gridcell" className="number service-wide">{service.load ? number(service.load.failed_per_second) : "unknown"}</span>
           <span role="gridcell" className="service-wide">{service.owner}</span>
           <span role="gridcell" className="service-wide soft">{service.state === "ready" ? service.url || service.host : (service.reasons?.[0] ?? service.url)}</span>
         </div>
