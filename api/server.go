@@ -90,6 +90,7 @@ type Token struct {
 	Comment  string    `json:"comment,omitempty"`
 	Created  time.Time `json:"created"`
 	By       string    `json:"by,omitempty"`
+	Parent   string    `json:"parent,omitempty" doc:"the token that it was made with, and is revoked with"`
 	Expires  time.Time `json:"expires,omitzero"`
 	Revoked  time.Time `json:"revoked,omitzero"`
 	Used     time.Time `json:"used,omitzero" doc:"last use, to the minute; not kept over a restart"`

@@ -41,24 +41,36 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 	})
 }
 
-// PutToken keeps a token; it is durable when PutToken returns.
+// PutToken keeps a token; it is durable when PutToken returns. A token whose parent is revoked is
+// fault.Permission. A session ends the oldest ones of its user beyond state.MostSessions.
 func (c *Control) PutToken(ctx context.Context, by job.Actor, t state.Token) error {
 	if t.ID == "" || t.Hash == "" {
 		return fault.New(fault.Invalid, "a token needs an identifier and a hash")
 	}
 	t.Accounts = slices.Clone(t.Accounts)
-	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) { // it sees the tokens of all requests before
 		if _, taken := l.state.Tokens[t.ID]; taken {
 			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "there is a token %s already", t.ID))
 			return
 		}
-		l.stageFor(&request{answer: answer}, state.KindToken, 0, by, t, nil)
+		if parent, ok := l.state.Tokens[t.Parent]; t.Parent != "" && (!ok || !parent.Revoked.IsZero()) {
+			l.refuseWhenLeading(answer, fault.New(fault.Permission, "token %s, with which this one is made, was revoked", t.Parent).Advise("make a new one on the server's machine: cox token create"))
+			return
+		}
+		req := &request{answer: answer}
+		if t.Session {
+			for _, id := range l.state.Tokens.Surplus(t.UID, l.cfg.Clock.Now()) {
+				l.stageFor(req, state.KindRevoked, 0, by, state.Revoked{ID: id}, nil)
+			}
+		}
+		l.stageFor(req, state.KindToken, 0, by, t, nil)
 	})
 }
 
-// RevokeToken makes a token invalid for ever. Revoking it again is no error.
+// RevokeToken makes a token invalid for ever, and the tokens that were made with it. Revoking it again
+// is no error.
 func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) error {
-	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
 		t, ok := l.state.Tokens[id]
 		switch {
 		case !ok:
@@ -66,7 +78,10 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 		case !t.Revoked.IsZero():
 			l.answerWhenLeading(answer)
 		default:
-			l.stageFor(&request{answer: answer}, state.KindRevoked, 0, by, state.Revoked{ID: id}, nil)
+			req := &request{answer: answer}
+			for _, each := range append([]string{id}, l.state.Tokens.Under(id)...) {
+				l.stageFor(req, state.KindRevoked, 0, by, state.Revoked{ID: each}, nil)
+			}
 		}
 	})
 }

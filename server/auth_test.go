@@ -228,9 +228,39 @@ func TestWhatATokenMakesDoesNotOutliveIt(t *testing.T) {
 	if err != nil || time.Until(made.Token.Expires) > time.Hour {
 		t.Errorf("%+v, %v", made, err)
 	}
-	made, err = r.Admin(t).NewToken(t.Context(), &api.NewToken{User: "anna"})
-	if err != nil || time.Until(made.Token.Expires) < 89*24*time.Hour {
-		t.Errorf("%+v, %v", made, err)
+	by := r.Token(t, "ben", func(k *state.Token) { k.Admin, k.By = true, job.Actor{Name: "root"} })
+	makeBy := func(secret, body string) *api.MadeToken {
+		t.Helper()
+		var made api.MadeToken
+		resp, text := r.Ask(t, "POST", "/v1/tokens", secret, body)
+		if err := json.Unmarshal([]byte(text), &made); err != nil || resp.StatusCode != http.StatusCreated || made.Token.Parent != strings.Split(secret, "_")[1] {
+			t.Fatalf("%s %s", resp.Status, text)
+		}
+		return &made
+	}
+	made = makeBy(by, `{"user":"anna"}`)
+	if time.Until(made.Token.Expires) < 89*24*time.Hour {
+		t.Errorf("an administrator's: %+v", made)
+	}
+	under := makeBy(made.Secret, `{}`)
+	if err := r.Admin(t).RevokeToken(t.Context(), made.Token.Parent); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []*api.MadeToken{made, under} {
+		resp, text := r.Ask(t, "GET", "/v1/jobs", k.Secret, "")
+		servertest.CheckRefusal(t, "made with a revoked token", resp, text, 401, fault.Permission, "was revoked")
+	}
+	p := r.Plane
+	p.Mu.Lock()
+	for _, id := range []string{made.Token.ID, under.Token.ID} { // as in a journal of before
+		k := p.TokensByID[id]
+		k.Revoked = time.Time{}
+		p.TokensByID[id] = k
+	}
+	p.Mu.Unlock()
+	for _, k := range []*api.MadeToken{made, under} {
+		resp, text := r.Ask(t, "GET", "/v1/jobs", k.Secret, "")
+		servertest.CheckRefusal(t, "made with a revoked token", resp, text, 401, fault.Permission, "which was revoked")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,7 +135,7 @@ func TestSignInOfABrowser(t *testing.T) {
 	}
 	own := []string{"Sec-Fetch-Site", "same-origin", "Cox-Api", "1.0"}
 	resp, text := b.ask(t, "GET", "/v1/jobs", "", own...)
-	servertest.CheckRefusal(t, "a session of a token that was revoked since", resp, text, 401, fault.Permission, "was revoked")
+	servertest.CheckRefusal(t, "a session of a token that was revoked since", resp, text, 401, fault.Permission, "which was revoked")
 	revoke(time.Time{})
 	for _, path := range []string{"/v1/web-links", "/v1/tokens"} {
 		if resp, text := b.ask(t, "POST", path, "", own...); resp.StatusCode != http.StatusForbidden {
@@ -146,7 +147,10 @@ func TestSignInOfABrowser(t *testing.T) {
 		t.Errorf("signed out: %s %v", resp.Status, resp.Cookies())
 	}
 	resp, text = b.ask(t, "GET", "/v1/jobs", "")
-	servertest.CheckRefusal(t, "after signing out", resp, text, 401, fault.Permission, "was revoked")
+	servertest.CheckRefusal(t, "after signing out", resp, text, 401, fault.Permission, "was signed out")
+	if tokens, err = anna.Tokens(t.Context()); err != nil || slices.ContainsFunc(tokens.Tokens, func(k api.Token) bool { return k.Comment == "web console" }) {
+		t.Errorf("the session is kept: %+v, %v", tokens, err)
+	}
 }
 
 // TestOtherSitesCannotUseASession sends what pages of other sites can make a browser send with the

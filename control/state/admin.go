@@ -1,9 +1,11 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -144,11 +146,82 @@ type Token struct {
 	Admin    bool      `json:"admin,omitempty"`
 	Role     string    `json:"role,omitempty"` // of package auth; empty: a person's
 	Comment  string    `json:"comment,omitempty"`
-	Parent   string    `json:"parent,omitempty"` // of a browser's session: the token that it was begun with, and ends with
+	Parent   string    `json:"parent,omitempty"`  // the token that it was made with, and is revoked with; empty: none
+	Session  bool      `json:"session,omitempty"` // a browser's, which is dropped when it has ended
 	Created  time.Time `json:"created"`
 	By       job.Actor `json:"by,omitzero"`      // who made it
 	Expires  time.Time `json:"expires,omitzero"` // zero: never
 	Revoked  time.Time `json:"revoked,omitzero"` // zero: not revoked
+}
+
+// MostSessions is how many browsers of one user are signed in at the same time.
+const MostSessions = 16
+
+// TokenSet is the tokens by their identifiers. A browser's session is in it until it is revoked, or,
+// once it has expired, until another session begins; other tokens stay. So a user has no more than
+// MostSessions of them. It is not safe for concurrent use.
+type TokenSet map[string]Token
+
+// Put keeps a token. With a session, the sessions that have expired by then go.
+func (all TokenSet) Put(t Token, at time.Time) {
+	if t.Session {
+		maps.DeleteFunc(all, func(_ string, o Token) bool { return o.Session && !at.Before(o.Expires) })
+	}
+	all[t.ID] = t
+}
+
+// Revoke makes a token invalid for ever, and removes a session; false: there is no such token.
+func (all TokenSet) Revoke(id string, at time.Time) bool {
+	t, ok := all[id]
+	switch {
+	case !ok:
+		return false
+	case t.Session:
+		delete(all, id)
+	case t.Revoked.IsZero():
+		t.Revoked = at
+		all[id] = t
+	}
+	return true
+}
+
+// Under are the identifiers of the tokens that were made with one, or with one of these, and are not
+// revoked, in the order in which they were made.
+func (all TokenSet) Under(id string) []string {
+	from, found := map[string]bool{id: true}, []Token{}
+	for grown := true; grown; { // no token is made before its parent, but clocks may be set back
+		grown = false
+		for _, t := range all {
+			if t.Parent != "" && from[t.Parent] && !from[t.ID] {
+				from[t.ID], grown = true, true
+				found = append(found, t)
+			}
+		}
+	}
+	return tokenIDs(found, func(t *Token) bool { return t.Revoked.IsZero() })
+}
+
+// Surplus are the oldest sessions of a user that make way for one more, of those that have not expired.
+func (all TokenSet) Surplus(uid uint32, now time.Time) []string {
+	var found []Token
+	for _, t := range all {
+		if t.Session && t.UID == uid && now.Before(t.Expires) {
+			found = append(found, t)
+		}
+	}
+	ids := tokenIDs(found, func(*Token) bool { return true })
+	return ids[:max(0, len(ids)-MostSessions+1)]
+}
+
+// tokenIDs are the identifiers of the tokens that are wanted, the oldest first.
+func tokenIDs(list []Token, wanted func(*Token) bool) (ids []string) {
+	slices.SortFunc(list, func(a, b Token) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	for i := range list {
+		if wanted(&list[i]) {
+			ids = append(ids, list[i].ID)
+		}
+	}
+	return ids
 }
 
 // Usage is what accounts, users and QOS had used at a second, as the core reckoned it

@@ -501,19 +501,14 @@ func (s *State) applyNodes(r *store.Record, v NodesSet) error {
 	return nil
 }
 
-func (s *State) applyToken(_ *store.Record, v Token) error {
-	s.Tokens[v.ID] = v
+func (s *State) applyToken(r *store.Record, v Token) error {
+	s.Tokens.Put(v, r.At)
 	return nil
 }
 
 func (s *State) applyRevoked(r *store.Record, v Revoked) error {
-	t, ok := s.Tokens[v.ID]
-	if !ok {
+	if !s.Tokens.Revoke(v.ID, r.At) {
 		return fmt.Errorf("there is no token %s", v.ID)
-	}
-	if t.Revoked.IsZero() {
-		t.Revoked = r.At
-		s.Tokens[v.ID] = t
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ type State struct {
 
 	Drains      *fleet.ByNode[Drain] // without a pool: of every node of that name
 	Health      map[fleet.NodeKey]NodeHealth
-	Tokens      map[string]Token
+	Tokens      TokenSet
 	Policies    Policies
 	Controllers Controllers
 	Owners      Owners
@@ -106,7 +106,7 @@ func New() *State {
 			Depend: newDependencyIndex(), Parts: newParts(), departed: map[job.ID]uint64{},
 		},
 		Ledger: ledger.New(), Next: 1,
-		Controllers: newControllers(), Owners: newOwners(), Drains: fleet.NewByNode[Drain](), Health: map[fleet.NodeKey]NodeHealth{}, Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Controllers: newControllers(), Owners: newOwners(), Drains: fleet.NewByNode[Drain](), Health: map[fleet.NodeKey]NodeHealth{}, Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: TokenSet{}, Pools: map[string]PoolSpec{},
 		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }

@@ -200,7 +200,7 @@ func (s *service) registerTokens() {
 		list, err := s.cfg.Plane.Tokens(c.Ctx())
 		out := &api.Tokens{Tokens: []api.Token{}}
 		for _, t := range list {
-			if c.Allowed(auth.Tokens, ownerOf(t)) == nil {
+			if isOver := t.Session && !s.cfg.Now().Before(t.Expires); !isOver && c.Allowed(auth.Tokens, ownerOf(t)) == nil {
 				out.Tokens = append(out.Tokens, shownToken(s, t))
 			}
 		}
@@ -209,14 +209,14 @@ func (s *service) registerTokens() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/tokens", Verb: auth.Tokens, ID: "newToken", Tag: "tokens", Owned: true, Also: []auth.Verb{auth.Grant}, Body: transport.TypeOf[api.NewToken](), Status: http.StatusCreated,
 		Example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
-		Summary: "Make an access token", About: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
+		Summary: "Make an access token", About: "The secret is in this answer alone. A token that is made with a token is revoked with it. Only an administrator makes one for somebody else, or with an administrator's rights.",
 	}, func(c *call, _ *transport.Nothing) (*api.MadeToken, error) { return s.newToken(c) })
 	type one struct {
 		ID string `path:"id"`
 	}
 	addRoute(s, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/tokens/{id}", Verb: auth.Tokens, ID: "revokeToken", Tag: "tokens", Owned: true, Status: http.StatusNoContent,
-		Summary: "Revoke an access token", About: "At once and for good.",
+		Summary: "Revoke an access token", About: "At once and for good, with the tokens and sessions that were made with it.",
 	}, func(c *call, in *one) (*transport.None, error) {
 		t, ok := s.cfg.Plane.TokenByID(in.ID)
 		if !ok || c.Allowed(auth.Tokens, ownerOf(t)) != nil {
@@ -258,7 +258,7 @@ func (s *service) newToken(c *call) (*api.MadeToken, error) {
 	case req.TTL > 0:
 		t.Expires = now.Add(ttl)
 	}
-	if c.ID.Token != "" { // what a token makes does not outlive it
+	if t.Parent = c.ID.Token; t.Parent != "" { // what a token makes does not outlive it
 		if own, ok := s.cfg.Plane.TokenByID(c.ID.Token); ok && !own.Expires.IsZero() && own.Expires.Before(t.Expires) && !c.ID.Admin {
 			t.Expires = own.Expires
 		}
@@ -358,7 +358,7 @@ func shownIdentity(id auth.Identity) api.Identity {
 func shownToken(s *service, t state.Token) api.Token {
 	return api.Token{
 		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Role: t.Role, Comment: t.Comment,
-		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),
+		Created: t.Created, By: t.By.Name, Parent: t.Parent, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -83,11 +84,11 @@ func (s *service) registerSessions() {
 		Method: http.MethodPost, Path: "/v1/web-links", Verb: auth.Browse, ID: "newWebLink", Tag: "tokens", Status: http.StatusCreated,
 		Summary: "Make a one-time link to the web console",
 		About: "The first browser that opens it within a minute is signed in as the caller, with the caller's rights and no more, for at most 12 hours. " +
-			"The session is a token: it is listed and revoked as one.",
+			"The session is a token: it is listed and revoked as one. A user has at most " + strconv.Itoa(state.MostSessions) + " sessions: the oldest ends when another begins.",
 	}, func(c *transport.Call, _ *transport.Nothing) (*api.WebLink, error) { return s.newLink(c) })
 	transport.AddRoute(s.Server, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/session", Verb: auth.Browse, ID: "signOut", Tag: "tokens", Status: http.StatusNoContent,
-		Summary: "Sign a browser out", About: "Revokes the session's token and removes the cookie.",
+		Summary: "Sign a browser out", About: "Revokes and forgets the session's token, and removes the cookie.",
 	}, func(c *transport.Call, _ *transport.Nothing) (*transport.None, error) { return nil, s.signOut(c) })
 }
 
@@ -151,7 +152,7 @@ func (s *service) newSession(id *auth.Identity, now time.Time) (token.Made, stat
 	made, err := token.New()
 	t := state.Token{
 		ID: made.ID, Hash: made.Hash, Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin,
-		Comment: "web console", Created: now, By: id.Actor(), Expires: now.Add(sessionTime),
+		Comment: "web console", Session: true, Created: now, By: id.Actor(), Expires: now.Add(sessionTime),
 	}
 	if err != nil || id.Token == "" {
 		return made, t, err

@@ -370,16 +370,23 @@ func (p *Plane) LastEvent() uint64 {
 func (p *Plane) PutToken(_ context.Context, _ job.Actor, t state.Token) error {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	p.TokensByID[t.ID] = t
+	all := state.TokenSet(p.TokensByID)
+	if t.Session {
+		for _, id := range all.Surplus(t.UID, t.Created) {
+			all.Revoke(id, t.Created)
+		}
+	}
+	all.Put(t, t.Created)
 	return nil
 }
 
 func (p *Plane) RevokeToken(_ context.Context, _ job.Actor, id string) error {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	t := p.TokensByID[id]
-	t.Revoked = time.Now()
-	p.TokensByID[id] = t
+	all := state.TokenSet(p.TokensByID)
+	for _, each := range append([]string{id}, all.Under(id)...) {
+		all.Revoke(each, time.Now())
+	}
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth/token"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -38,11 +40,22 @@ func (c *Call) byCookie(secret string, o *origin) error {
 	if err := checkSameOrigin(c.R); err != nil {
 		return err
 	}
+	if id, err := token.ID(secret); err == nil {
+		if _, ok := c.s.cfg.Tokens.TokenByID(id); !ok {
+			return sessionOver()
+		}
+	}
 	if err := c.byToken("Bearer "+secret, o); err != nil {
 		return err
 	}
 	c.ID.Browser = true
 	return nil
+}
+
+// sessionOver is the error of a session that is kept no more.
+func sessionOver() error {
+	return unauthorizedError(fault.New(fault.Permission, "this browser's session has ended: it was signed out or revoked, has expired, or made way for one of %d newer ones", state.MostSessions).
+		Advise("cox web signs in again"))
 }
 
 // checkSameOrigin refuses a request that another site may have made a browser send. Browsers say

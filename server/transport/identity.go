@@ -77,21 +77,25 @@ func (s *Server) adminBy(t *state.Token) bool {
 	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.IsAdmin(t.Name, t.UID))
 }
 
-// parentHolds makes sure that the token which a browser's session was begun with still holds: who
-// revokes that one ends the session too.
-func (s *Server) parentHolds(t *state.Token, now time.Time) error {
-	if t.Parent == "" {
-		return nil
-	}
-	parent, ok := s.cfg.Tokens.TokenByID(t.Parent)
-	if !ok {
-		return unauthorizedError(token.Wrong())
-	}
-	if err := (token.Kept{Expires: parent.Expires, Revoked: parent.Revoked}).Valid(now); err != nil {
-		return unauthorizedError(err)
+// parentHolds makes sure that the token which a token was made with is not revoked, nor the one which
+// that was made with. Revoking a token revokes those made with it; journals of before have some that were not.
+func (s *Server) parentHolds(t *state.Token) error {
+	for at, depth := t.Parent, 0; at != ""; depth++ {
+		parent, ok := s.cfg.Tokens.TokenByID(at)
+		if !ok || depth > longestDescent {
+			return unauthorizedError(token.Wrong())
+		}
+		if !parent.Revoked.IsZero() {
+			return unauthorizedError(fault.New(fault.Permission, "the access token was made with token %s, which was revoked at %s", parent.ID, parent.Revoked.UTC().Format(time.RFC3339)).
+				Advise("make a new one on the server's machine: cox token create"))
+		}
+		at = parent.Parent
 	}
 	return nil
 }
+
+// longestDescent ends the look at tokens of a damaged journal that were made with each other.
+const longestDescent = 1000
 
 // stillHis makes sure that a token's user is still who he was: a number may be given
 // to somebody else once its user is removed.
@@ -132,7 +136,7 @@ func (c *Call) byToken(header string, o *origin) error {
 	if err := (token.Kept{Hash: t.Hash, Expires: t.Expires, Revoked: t.Revoked}).Check(whole, now); err != nil {
 		return unauthorizedError(err)
 	}
-	if err := c.s.parentHolds(&t, now); err != nil {
+	if err := c.s.parentHolds(&t); err != nil {
 		return err
 	}
 	if err := c.s.stillHis(&t); err != nil {

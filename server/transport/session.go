@@ -53,14 +53,17 @@ func (c *Call) recheckSession() error {
 		return nil
 	}
 	t, ok := c.s.cfg.Tokens.TokenByID(c.ID.Token)
-	if !ok {
+	switch {
+	case !ok && c.ID.Browser:
+		return sessionOver()
+	case !ok:
 		return unauthorizedError(token.Wrong())
 	}
 	now := c.s.cfg.Now()
 	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(now); err != nil {
 		return unauthorizedError(err)
 	}
-	if err := c.s.parentHolds(&t, now); err != nil {
+	if err := c.s.parentHolds(&t); err != nil {
 		return err
 	}
 	if c.ID.Admin && !c.s.adminBy(&t) {

@@ -19,7 +19,8 @@ func tokenCommand(a *cli.App) *cobra.Command {
 		Use:   "token",
 		Short: "Make, list and revoke access tokens",
 		Long: `On the socket, the kernel says who asks. Over TCP, a token does: COX_TOKEN, or the
-file ~/.config/coxswain/token. The server keeps only a hash of it.`,
+file ~/.config/coxswain/token. The server keeps only a hash of it.
+A token that you make with a token is revoked with that one.`,
 		Example: "  cox token create --comment laptop\n  cox token list",
 	}
 	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
@@ -60,6 +61,9 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 			}
 			if !made.Token.Expires.IsZero() {
 				fmt.Fprintf(a.Err, ", until %s", p.Time(made.Token.Expires))
+			}
+			if made.Token.Parent != "" {
+				fmt.Fprintf(a.Err, ", revoked with token %s, with which it was made", made.Token.Parent)
 			}
 			fmt.Fprint(a.Err, "; the secret, which is shown only now:\n")
 			_, err = fmt.Fprintln(a.Out, made.Secret)
