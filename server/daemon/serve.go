@@ -40,6 +40,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store/secret"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 	"github.com/coxswain-sched/coxswain/store/upload"
+	"github.com/coxswain-sched/coxswain/web"
 )
 
 // Options are what a server needs from outside.
@@ -87,7 +88,8 @@ type Info struct {
 	Notes  []string
 	Token  string // file with the administrator's token; empty: none
 
-	Gateway *api.GatewayInfo // nil: the server keeps none
+	Gateway    *api.GatewayInfo // nil: the server keeps none
+	HasConsole bool             // the program has the web console, at TCP
 }
 
 // Run serves until ctx ends or the server cannot go on. Work goes on without it.
@@ -401,7 +403,7 @@ func (s *server) serve(ctx context.Context) error {
 	helpers.Go(func() { defer close(servicesEnded); s.service.run(serving) })
 	helpers.Go(func() { s.gateway.run(serving) })
 	if s.opt.Ready != nil {
-		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token, Gateway: s.gateway.info()})
+		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token, Gateway: s.gateway.info(), HasConsole: web.Built(web.Files())})
 	}
 	if err := notifySystemd("READY=1"); err != nil {
 		s.opt.Log.Warn("systemd was not told", "error", err)

@@ -262,6 +262,9 @@ func (f *upFlags) printReady(w io.Writer, i *daemon.Info) {
 	for _, n := range i.Notes {
 		fmt.Fprintf(w, "  · %s\n", n)
 	}
+	if i.HasConsole && i.TCP != "" {
+		fmt.Fprintf(w, "console  http://%s  (cox web opens it)\n", i.TCP)
+	}
 	end := "Ctrl-C stops the server; jobs go on, and the next cox up takes them up"
 	detached := os.Getenv(detachedVariable) != ""
 	switch {
