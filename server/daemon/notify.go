@@ -83,6 +83,7 @@ type follower struct {
 	control *control.Control
 	told    *notifiers
 	known   map[job.ID]liveJob // of which somebody is to hear and that have not ended
+	after   uint64             // the newest event when it was made
 }
 
 // liveJob is what is kept of a live job, of which there may be a million: no specification, since
@@ -109,12 +110,17 @@ func (l liveJob) asBefore(id job.ID) *job.Job {
 	return j
 }
 
-// followJobs tells the notifiers of every change of a job until ctx ends. What happened
-// while no server ran is not told.
-func followJobs(ctx context.Context, c *control.Control, n *notifiers, log *slog.Logger) {
-	f := &follower{control: c, told: n, known: map[job.ID]liveJob{}}
-	after := c.LastEvent()
+// newFollower makes a follower. What happens to jobs from now on is told, also before followJobs; what happened
+// while no server ran is not.
+func newFollower(c *control.Control, n *notifiers) *follower {
+	f := &follower{control: c, told: n, known: map[job.ID]liveJob{}, after: c.LastEvent()}
 	f.noteExisting()
+	return f
+}
+
+// followJobs tells the notifiers of every change of a job until ctx ends.
+func (f *follower) followJobs(ctx context.Context, log *slog.Logger) {
+	c, after := f.control, f.after
 	var looked time.Time
 	for ctx.Err() == nil {
 		wait, stop := context.WithTimeout(ctx, lookForNever)

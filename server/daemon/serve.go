@@ -396,7 +396,8 @@ func (s *server) serve(ctx context.Context) error {
 	helpers.Go(func() { s.nodes.Run(ctx) })
 	helpers.Go(func() { s.series.Run(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
-	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
+	follower := newFollower(s.control, &s.notify) // before anybody may submit
+	helpers.Go(func() { follower.followJobs(ctx, s.opt.Log) })
 	serving, endServices := context.WithCancel(ctx)
 	defer endServices()
 	servicesEnded := make(chan struct{})
