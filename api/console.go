@@ -118,7 +118,7 @@ type PlannedJob struct {
 	Account  string    `json:"account,omitempty"`
 	Pool     string    `json:"pool,omitempty"`
 	Nodes    int       `json:"nodes"`
-	NodeList string    `json:"node_list,omitempty" doc:"of a running job: host list"`
+	NodeList string    `json:"node_list,omitempty" doc:"host list; of a waiting job, where it is planned to start: left out if the scheduler of its pool chooses, or many jobs start before it"`
 	GPUs     int       `json:"gpus,omitempty"`
 	Start    time.Time `json:"start" doc:"of a waiting job: estimated"`
 	End      time.Time `json:"end,omitzero" doc:"by its time limit; left out: it has none"`

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -112,5 +113,33 @@ func TestPaceOfAQueue(t *testing.T) {
 	x := b.ctl.ExpectedIn(t.Context(), &engine.JobDraft{Spec: in("q", lasting(gang(1, 8), time.Hour))}, 0)
 	if d := x.Start.Sub(clock.Now()) - 30*time.Minute; x.By != query.ByPace || d.Abs() > time.Minute || x.Lacks != "it cannot be asked" {
 		t.Errorf("in %s by %q (%s)", x.Start.Sub(clock.Now()), x.By, x.Why)
+	}
+}
+
+// TestForecastNamesNodes: a job that waits for the end of another one is planned on the nodes of that one.
+//
+// Seen to fail with names that are not kept.
+func TestForecastNamesNodes(t *testing.T) {
+	b := open(t, newHand(2, 8))
+	whole := func(limit time.Duration) *job.Spec {
+		s := gang(1, 8)
+		s.TimeLimit = limit
+		return s
+	}
+	first, second := b.launched(b.submit(whole(2*time.Hour))), b.launched(b.submit(whole(time.Hour)))
+	for _, v := range []state.View{first, second} {
+		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now()})
+		b.begun(v.Job.ID)
+	}
+	one, two := b.submit(whole(30*time.Minute)), b.submit(func() *job.Spec { s := gang(2, 8); s.TimeLimit = time.Hour; return s }())
+	f, err := b.ctl.Forecast(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.Nodes(one), []string{second.Claims[0].Node}; f.Start(one).IsZero() || !slices.Equal(got, want) {
+		t.Errorf("planned on %v at %s, want %v", got, f.Start(one), want)
+	}
+	if got := slices.Sorted(slices.Values(f.Nodes(two))); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("a job of two nodes is planned on %v", got)
 	}
 }

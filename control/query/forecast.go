@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -21,6 +22,7 @@ type forecast struct {
 	at     sched.Instant
 	news   uint64                   // of the flight record then
 	starts map[job.ID]sched.Instant // 0: not within the bounds
+	nodes  map[job.ID][]string      // where they start; without those of pools whose own scheduler chooses
 	advice *whatif.Adviser          // of the state that it began with; nil: that is too large
 }
 
@@ -37,6 +39,7 @@ type forecaster struct {
 // Bounds of the work.
 const (
 	forecastSteps = 20_000                 // of the core, for one forecast
+	forecastNames = 50_000                 // of nodes on which jobs start, those that start first
 	forecastYoung = 250 * time.Millisecond // one that is younger is not made again …
 	forecastFresh = 10 * time.Second       // … nor one that is younger than this, if nothing has happened since
 	forecastBusy  = 2000                   // live jobs; with fewer, any change makes a forecast old
@@ -98,10 +101,14 @@ func (rd *Reader) forecastFor(ctx context.Context, id job.ID) error {
 		}
 	}
 	return rd.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
-		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
-		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
+		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Names: forecastNames, Stop: func() bool { return ctx.Err() != nil }})
+		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs)), nodes: map[job.ID][]string{}}
 		for i := range o.Jobs {
-			f.starts[o.Jobs[i].ID] = o.Jobs[i].Start
+			j := &o.Jobs[i]
+			f.starts[j.ID] = j.Start
+			if names := slices.DeleteFunc(j.Nodes, aggregate.Is); len(names) > 0 {
+				f.nodes[j.ID] = names
+			}
 		}
 		if len(s.Queue)+len(s.Running)+len(s.Nodes) <= adviseAtMost {
 			f.advice = whatif.NewAdviser(s, now)

@@ -15,6 +15,7 @@ type Forecast struct {
 	At time.Time // zero: none has been made
 
 	starts    map[job.ID]sched.Instant
+	nodes     map[job.ID][]string
 	estimates *state.EstimateHistory // nil: not read
 	now       time.Time
 }
@@ -27,6 +28,10 @@ func (f *Forecast) Start(id job.ID) time.Time {
 	}
 	return state.FromNanos(max(at, f.now.UnixNano()))
 }
+
+// Nodes is where a waiting job starts, in the order of its ranks; nil: nobody can tell, or the scheduler of its pool's
+// engine chooses. The result is shared: do not write to it.
+func (f *Forecast) Nodes(id job.ID) []string { return f.nodes[id] }
 
 // End is when a running job ends, if it takes as long as jobs like it took; zero: nobody can tell. It
 // may be called by Scan.
@@ -63,7 +68,7 @@ func (rd *Reader) Forecast(ctx context.Context) (Forecast, error) {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
 	if f := rd.ahead.latest; f != nil {
-		out.At, out.starts = state.FromNanos(int64(f.at)), f.starts
+		out.At, out.starts, out.nodes = state.FromNanos(int64(f.at)), f.starts, f.nodes
 	}
 	return out, nil
 }

@@ -49,6 +49,7 @@ type Bounds struct {
 	Steps   int           // 0: 200,000
 	Horizon time.Duration // 0: 90 days
 	Until   job.ID        // it ends when this job has started; 0: it goes on
+	Names   int           // how many names of nodes are kept in all (Job.Nodes); 0: none
 	Stop    func() bool
 }
 
@@ -71,6 +72,7 @@ type Job struct {
 	Fixed   bool          // held, or waiting for what is not simulated
 	Never   bool          // no fleet of nodes like these takes it
 	Devices int
+	Nodes   []string // where it starts, for the first of the jobs that start (Bounds.Names); nil: not kept
 }
 
 // Use is how much is used from an instant on.
@@ -323,6 +325,13 @@ func (r *run) startJob(d sched.Start) {
 	if j := r.jobs[d.Job]; j != nil && j.Start == 0 {
 		j.Start = max(r.now, 1)
 		r.left--
+		if n := len(d.Claims); n > 0 && n <= r.b.Names {
+			r.b.Names -= n
+			j.Nodes = make([]string, n)
+			for i := range d.Claims {
+				j.Nodes[i] = d.Claims[i].Node
+			}
+		}
 	}
 	r.turns++
 	x := &running{claims: d.Claims, turn: r.turns, of: of}

@@ -82,7 +82,9 @@ func (p *planner) add(v *state.View) bool {
 			p.hiddenWaiting++
 			return true
 		}
-		p.waiting = append(p.waiting, plannedJob(v, start))
+		j := plannedJob(v, start)
+		j.NodeList = compressNodes(p.forecast.Nodes(v.Job.ID))
+		p.waiting = append(p.waiting, j)
 	case v.Job.Started.IsZero() || !p.call.MaySee(v):
 		p.hiddenRunning++
 	default:
@@ -109,13 +111,16 @@ func plannedJob(v *state.View, start time.Time) api.PlannedJob {
 }
 
 func claimedNodes(claims []fleet.Claim) string {
-	var names []string
+	names := make([]string, len(claims))
 	for i := range claims {
-		if !slices.Contains(names[max(0, len(names)-1):], claims[i].Node) {
-			names = append(names, claims[i].Node)
-		}
+		names[i] = claims[i].Node
 	}
-	return hostlist.Compress(names)
+	return compressNodes(names)
+}
+
+// compressNodes is a host list of names in which a name may follow itself.
+func compressNodes(names []string) string {
+	return hostlist.Compress(slices.Compact(slices.Clone(names)))
 }
 
 // firstBy are the jobs whose instants come first, those without one last, and how many are left out.
