@@ -88,6 +88,9 @@ func (s *Server) authorize(c *Call) error {
 	if err := c.identifyCaller(); err != nil && c.route.Verb != auth.Health && c.route.Verb != auth.Info {
 		return err
 	}
+	if err := c.countConn(); err != nil {
+		return err
+	}
 	if !c.route.Owned || c.ID.Role != "" { // a role has no objects of its own
 		if err := c.Allowed(c.route.Verb, auth.Object{}); err != nil {
 			return err

@@ -13,7 +13,8 @@ import (
 )
 
 // connLimit keeps one user from taking every descriptor of the server: connections are
-// counted by who is at the other end, and all of them together.
+// counted by who is at the other end, and all of them together. A connection over TCP is nobody's
+// until a token or a session says whose it is.
 type connLimit struct {
 	user, all int // most connections of one user, and of all but administrators
 
@@ -57,6 +58,26 @@ func (b *connLimit) addConn(c net.Conn, who string, bounded bool) (over, far boo
 	return of > b.user || b.n > b.all, of > b.user+b.user/4 || b.n > b.all+b.all/4
 }
 
+// moveConn counts a connection for the user who uses it now. If he has one too many, it returns how many
+// he may have, else 0.
+func (b *connLimit) moveConn(c net.Conn, who string, bounded bool) (most int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, ok := b.open[c]
+	if !ok || was == who { // what is not counted has been closed
+		return 0
+	}
+	b.open[c] = who
+	b.of[who]++
+	if b.of[was]--; b.of[was] == 0 {
+		delete(b.of, was)
+	}
+	if bounded && b.of[who] > b.user {
+		return b.user
+	}
+	return 0
+}
+
 // removeConn counts a connection out, once.
 func (b *connLimit) removeConn(c net.Conn) {
 	b.mu.Lock()
@@ -78,14 +99,36 @@ func (s *Server) acceptConn(ctx context.Context, c net.Conn) context.Context {
 	o, _ := ctx.Value(originKey{}).(*origin)
 	who, bounded := "tcp", true
 	if o.socket {
-		who = strconv.FormatUint(uint64(o.cred.UID), 10)
-		bounded = o.err != nil || o.cred.UID != 0 && o.cred.UID != s.Self.UID
+		who, bounded = s.connsOf(o.cred.UID)
+		bounded = bounded || o.err != nil
 	}
 	var far bool
 	if o.over, far = s.connLimit.addConn(c, who, bounded); far {
 		_ = c.Close()
 	}
 	return ctx
+}
+
+// connsOf is under what the connections of a user are counted; root's and those of the server's own user
+// are not bounded.
+func (s *Server) connsOf(uid uint32) (who string, bounded bool) {
+	return strconv.FormatUint(uint64(uid), 10), uid != 0 && uid != s.Self.UID
+}
+
+// countConn counts a connection over TCP for the caller, who is known now.
+func (c *Call) countConn() error {
+	o, _ := c.Ctx().Value(originKey{}).(*origin)
+	if o == nil || o.socket || !c.ID.Known() {
+		return nil
+	}
+	who, bounded := c.s.connsOf(c.ID.UID)
+	most := c.s.connLimit.moveConn(o.conn, who, bounded)
+	if most == 0 {
+		return nil
+	}
+	c.W.Header()["Connection"] = []string{"close"}
+	return fault.New(fault.Unavailable, "user %s has too many connections open: %d are allowed", c.ID.Name, most).
+		Advise("close some, and keep one for many requests")
 }
 
 // refuseConn answers a request on a connection that is one too many.

@@ -24,13 +24,14 @@ type origin struct {
 	err    error
 	from   string // "socket", "tcp 127.0.0.1:5123"
 	over   bool   // it is one connection too many
+	conn   net.Conn
 }
 
 type originKey struct{}
 
 // withOrigin asks who is at the other end, once per connection.
 func withOrigin(ctx context.Context, c net.Conn) context.Context {
-	o := &origin{}
+	o := &origin{conn: c}
 	if _, ok := c.(*net.UnixConn); ok {
 		o.socket, o.from = true, "socket"
 		o.cred, o.err = peer.Of(c)
