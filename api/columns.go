@@ -12,5 +12,5 @@ const TSV = "text/tab-separated-values"
 // NextHeader has the cursor of the next page of a list as text.
 const NextHeader = "Cox-Next"
 
-// TotalHeader has how many rows all pages of a sorted list of jobs have.
+// TotalHeader has how many rows all pages of a sorted list have.
 const TotalHeader = "Cox-Total"

@@ -16,7 +16,10 @@ type ScheduleTimes struct {
 
 // Schedules is a list of schedules.
 type Schedules struct {
-	Schedules []Schedule `json:"schedules"`
+	Schedules []Schedule     `json:"schedules"`
+	Total     int            `json:"total" doc:"schedules of all pages"`
+	Next      string         `json:"next,omitempty" doc:"cursor of the next page; left out: this is the last one"`
+	States    map[string]int `json:"states" doc:"how many there are by state, of the same parameters without states"`
 }
 
 // Schedule is a schedule as it is shown.

@@ -8,7 +8,10 @@ import (
 
 // Services is a list of services.
 type Services struct {
-	Services []Service `json:"services"`
+	Services []Service      `json:"services"`
+	Total    int            `json:"total" doc:"services of all pages"`
+	Next     string         `json:"next,omitempty" doc:"cursor of the next page; left out: this is the last one"`
+	States   map[string]int `json:"states" doc:"how many there are by state, of the same parameters without states"`
 }
 
 // Service is a service as it is shown.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,9 +14,9 @@ import (
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
-	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // sortKeys are what a list of jobs can be sorted by: a number or a text of each job.
@@ -63,12 +63,7 @@ func readOrder(word string) (order, error) {
 	name, down := strings.CutPrefix(word, "-")
 	o := order{word: word, key: sortKeys[name], down: down}
 	if o.key == nil {
-		var known []string
-		for k := range sortKeys {
-			known = append(known, k)
-		}
-		slices.Sort(known)
-		return o, fault.New(fault.Invalid, "sort: jobs are not sorted by %q", name).Advise("by one of %s; with - before it, largest first", strings.Join(known, ", "))
+		return o, transport.RefuseSort("jobs", name, slices.Collect(maps.Keys(sortKeys)))
 	}
 	return o, nil
 }
@@ -106,7 +101,7 @@ func (o *order) readCursor(text string) (sortRow, error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.Sort != o.word {
-		return sortRow{}, fault.New(fault.Invalid, "cursor: %q is none that this server gave out for sort=%s", text, o.word).Advise("begin without a cursor")
+		return sortRow{}, transport.RefuseCursor(text, o.word)
 	}
 	return sortRow{number: c.Number, text: c.Text, id: c.ID}, nil
 }
@@ -122,7 +117,7 @@ func (s *Service) listSorted(c *call, sel *selection, in *listInput) error {
 	if len(missing) > 0 && len(rows) == 0 {
 		return unknownJob(missing[0].String())
 	}
-	c.W.Header().Set(api.TotalHeader, strconv.Itoa(len(rows)))
+	c.SetTotal(len(rows))
 	from := min(in.Offset, len(rows))
 	if in.Cursor != "" {
 		last, err := o.readCursor(in.Cursor)

@@ -63,8 +63,9 @@ func Register(t *transport.Server, cfg Config) *Service {
 	route := func(method, path string, verb auth.Verb, id, summary, about string) transport.Route {
 		return transport.Route{Method: method, Path: "/v1/schedules" + path, Verb: verb, Owned: true, ID: id, Tag: "schedules", Summary: summary, About: about}
 	}
-	transport.AddRoute(t, route(http.MethodGet, "", auth.SeeSchedule, "listSchedules", "List the schedules", "Without their runs, but the newest of each."),
-		func(c *call, _ *transport.Nothing) (*api.Schedules, error) { return s.listSchedules(c) })
+	transport.AddRoute(t, route(http.MethodGet, "", auth.SeeSchedule, "listSchedules", "List the schedules",
+		"Without their runs, but the newest of each. They are sorted by name, state, owner, next or last (the time of the newest run). The answer has the number of all rows: total, and the header Cox-Total."),
+		func(c *call, in *listInput) (*api.Schedules, error) { return s.listSchedules(c, in) })
 	transport.AddRoute(t, route(http.MethodGet, "/{name}", auth.SeeSchedule, "showSchedule", "Show a schedule", "With the runs that are kept."),
 		func(c *call, in *namePath) (*api.Schedule, error) { return s.showSchedule(c, in.fullName()) })
 	transport.AddRoute(t, route(http.MethodPost, "/{name}/suspend", auth.SetSchedule, "suspendSchedule", "Suspend a schedule", "There are no runs by the clock until it is resumed. Runs that were begun go on."),
@@ -102,18 +103,22 @@ func (s *Service) list(c *call) ([]controller.Status, error) {
 	return slices.DeleteFunc(all, func(st controller.Status) bool { return !s.maySee(c, &st) }), err
 }
 
-func (s *Service) listSchedules(c *call) (*api.Schedules, error) {
+func (s *Service) listSchedules(c *call, in *listInput) (*api.Schedules, error) {
 	all, err := s.list(c)
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Schedules{Schedules: []api.Schedule{}}
+	list := make([]api.Schedule, len(all))
 	for i := range all {
-		one := shownSchedule(&all[i])
-		one.Runs = nil
-		out.Schedules = append(out.Schedules, *one)
+		list[i] = *shownSchedule(&all[i])
+		list[i].Runs = nil
 	}
-	return out, nil
+	page, err := scheduleList.Page(&in.ListQuery, list)
+	if err != nil {
+		return nil, err
+	}
+	c.SetTotal(page.Total)
+	return &api.Schedules{Schedules: page.Rows, Total: page.Total, Next: page.Next, States: page.States}, nil
 }
 
 // find returns a schedule about which the caller may do something. One that he may not see is as one

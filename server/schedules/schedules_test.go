@@ -134,3 +134,27 @@ func TestServerWithoutSchedules(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestListOfSchedules: the list takes what filters and sorts it, and counts.
+//
+// Seen to fail with: a list without the parameters.
+func TestListOfSchedules(t *testing.T) {
+	p, log := servertest.NewPlane(), &servertest.Log{}
+	s := transport.New(transport.Config{Tokens: p, Users: &user.Users{Lookup: servertest.Lookup}, Log: log.Logger(), Now: time.Now, Stall: 10 * time.Second, Patience: 10 * time.Second})
+	schedules.Register(s, schedules.Config{Controller: &oneSchedule{}})
+	r := servertest.Listen(t, p, log, s, s.Serve)
+	token := r.Token(t, "anna", nil)
+	for query, want := range map[string]struct {
+		total, text string
+	}{
+		"?sort=-next&accounts=team&match=NIGHT&states=running&limit=1": {"1", `"states":{"running":1}`},
+		"?states=suspended": {"0", `"states":{"running":1}`},
+		"?users=anna":       {"0", `"schedules":[]`},
+		"?sort=price":       {"", "by one of last, name, next, owner, state"},
+	} {
+		resp, text := r.Ask(t, "GET", "/v1/schedules"+query, token, "")
+		if resp.Header.Get("Cox-Total") != want.total || !strings.Contains(text, want.text) {
+			t.Errorf("%s: %d %v %s", query, resp.StatusCode, resp.Header, text)
+		}
+	}
+}

@@ -69,8 +69,9 @@ func Register(t *transport.Server, cfg Config) *Service {
 	s := &Service{cfg: cfg}
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodGet, Path: "/v1/services", Verb: auth.SeeService, Owned: true, ID: "listServices", Tag: "services",
-		Summary: "List the services", About: "Without their replicas and revisions.",
-	}, func(c *call, _ *transport.Nothing) (*api.Services, error) { return s.listServices(c) })
+		Summary: "List the services", About: "Without their replicas and revisions. They are sorted by name, state, owner, revision, ready, requests_per_second, failed_per_second, in_flight, p50, p95, p99 or since; " +
+			"an unknown number is less than 0. The answer has the number of all rows: total, and the header Cox-Total.",
+	}, func(c *call, in *listInput) (*api.Services, error) { return s.listServices(c, in) })
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodGet, Path: "/v1/services/{name}", Verb: auth.SeeService, Owned: true, ID: "showService", Tag: "services",
 		Summary: "Show a service", About: "With its replicas and the revisions that are kept.",
@@ -97,20 +98,25 @@ func (s *Service) maySee(c *call, st *controller.Status) bool {
 	return !s.cfg.Policy.Private || c.ID.Admin || st.Owner.UID == c.ID.UID
 }
 
-func (s *Service) listServices(c *call) (*api.Services, error) {
+func (s *Service) listServices(c *call, in *listInput) (*api.Services, error) {
 	all, err := s.cfg.Controller.List(c.Ctx())
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Services{Services: []api.Service{}}
+	var list []api.Service
 	for i := range all {
 		if s.maySee(c, &all[i]) {
 			one := s.shown(&all[i])
 			one.Parts, one.Revisions = nil, nil
-			out.Services = append(out.Services, *one)
+			list = append(list, *one)
 		}
 	}
-	return out, nil
+	page, err := serviceList.Page(&in.ListQuery, list)
+	if err != nil {
+		return nil, err
+	}
+	c.SetTotal(page.Total)
+	return &api.Services{Services: page.Rows, Total: page.Total, Next: page.Next, States: page.States}, nil
 }
 
 // find returns a service about which the caller may do something. One that he may not see is as one

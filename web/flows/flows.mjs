@@ -82,6 +82,15 @@ const flows = {
     await confirm("Resume");
     await panel.getByRole("button", { name: "Drain" }).waitFor();
   },
+  "services are found by name and state, and sorted": async () => {
+    await open("/services?find=nothing-like-it");
+    await page.getByText("No service fits the filter.").waitFor();
+    await page.getByRole("searchbox").fill("WEB");
+    await page.getByRole("row", { name: /web/ }).waitFor();
+    await page.getByRole("link", { name: "p95" }).click();
+    await page.waitForURL(/sort=-p95/);
+    await page.getByRole("row", { name: /web/ }).waitFor();
+  },
   "a service is scaled": async () => {
     await open("/services");
     await page.getByRole("row", { name: /web/ }).click();

@@ -2,6 +2,7 @@ import { QueryClient, keepPreviousData, useQuery, type UseQueryResult } from "@t
 import { get, text, type Answer } from "./client";
 import type { QueueFilter } from "./columns";
 import { Problem } from "./problem";
+import { pageSize, usePages } from "./usePages";
 import type { ServerInfo } from "./types";
 
 // Everything that pages read. A page shows what it has while it asks again; an error replaces
@@ -128,8 +129,32 @@ export function usePools() {
   return useQuery({ queryKey: ["pools"], queryFn: ({ signal }) => get("/v1/pools", { signal }), refetchInterval: slow });
 }
 
-export function useServices() {
-  return useQuery({ queryKey: ["services"], queryFn: ({ signal }) => get("/v1/services", { signal }), refetchInterval: 3000 });
+/** What narrows and sorts a list of services or schedules. */
+export interface ListFilter {
+  match?: string;
+  states?: string[];
+  sort: string;
+}
+
+/** The services that a filter leaves, page by page. */
+export function useServices(filter: ListFilter) {
+  return usePages(
+    ["services", "list", filter],
+    async (offset, signal) => {
+      const page = await get("/v1/services", { query: { ...filter, offset, limit: pageSize }, signal });
+      return { rows: page.services ?? [], total: page.total };
+    },
+    3000,
+  );
+}
+
+/** How many services there are by state, of those that a text leaves. */
+export function useServiceCounts(match: string | undefined) {
+  return useQuery({
+    queryKey: ["services", "counts", match],
+    queryFn: async ({ signal }) => (await get("/v1/services", { query: { match, limit: 1 }, signal })).states,
+    refetchInterval: 3000,
+  });
 }
 
 /** One service. Its full name is account/name. */

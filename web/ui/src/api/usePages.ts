@@ -18,8 +18,8 @@ interface Page<T> {
 
 export const pageSize = 100;
 
-/** Fetches the first page, which has the number of rows, and the pages on the screen. */
-export function usePages<T>(key: readonly unknown[], fetchPage: (offset: number, signal: AbortSignal) => Promise<Page<T>>): PagedList<T> {
+/** Fetches the first page, which has the number of rows, and the pages on the screen; anew each so many milliseconds. */
+export function usePages<T>(key: readonly unknown[], fetchPage: (offset: number, signal: AbortSignal) => Promise<Page<T>>, again?: number): PagedList<T> {
   const [range, setRange] = useState({ first: 0, last: 0 });
   const onRange = useCallback((first: number, last: number) => {
     setRange({ first: Math.floor(first / pageSize), last: Math.floor(last / pageSize) });
@@ -29,6 +29,7 @@ export function usePages<T>(key: readonly unknown[], fetchPage: (offset: number,
     queries: numbers.map((page) => ({
       queryKey: [...key, page],
       queryFn: ({ signal }: { signal: AbortSignal }) => fetchPage(page * pageSize, signal),
+      refetchInterval: again ?? (false as const),
       placeholderData: page === 0 ? keepPreviousData : undefined,
     })),
   });

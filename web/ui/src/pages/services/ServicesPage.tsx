@@ -1,18 +1,22 @@
-import { useService, useServices } from "../../api/queries";
+import { useService, useServiceCounts, useServices, type ListFilter } from "../../api/queries";
 import type { Service } from "../../api/types";
+import type { PagedList } from "../../api/usePages";
 import { Async } from "../../components/Async";
 import { Badge } from "../../components/Badge";
 import { Command } from "../../components/Command";
 import { Empty } from "../../components/Empty";
 import { Page } from "../../components/Page";
+import { ProblemView } from "../../components/Problem";
+import { SortHeader } from "../../components/SortHeader";
 import { VirtualList } from "../../components/VirtualList";
-import { number } from "../../format/number";
+import { count, number } from "../../format/number";
 import { shortWait } from "../../format/time";
 import { serviceTone } from "../../format/tone";
 import { addresses } from "../../router/addresses";
-import { navigate, useQuery } from "../../router/location";
+import { navigate, setQuery, useQuery } from "../../router/location";
 import { useKeys } from "../../shell/keys";
 import { ServiceView } from "./ServiceView";
+import "../queue/FilterBar.css";
 import "./ServicesPage.css";
 
 /** The services, or the one that the address names. */
@@ -22,36 +26,72 @@ export default function ServicesPage() {
 }
 
 function ServiceListPage() {
-  const services = useServices();
+  const query = useQuery();
+  const filter: ListFilter = { sort: query.get("sort") ?? "name" };
+  const match = query.get("find");
+  const state = query.get("state");
+  if (match) filter.match = match;
+  if (state) filter.states = [state];
+  const services = useServices(filter);
   return (
-    <Page title="Services" aside={<Command text="cox service list" />}>
-      <Async query={services}>
-        {({ services: list }) =>
-          list?.length ? <ServiceList services={list} /> : (
-            <Empty>
-              <p>No service runs. A file with <code>kind: service</code> starts one:</p>
-              <p><Command text="cox submit service.yaml" /></p>
-            </Empty>
-          )
-        }
-      </Async>
+    <Page title="Services" aside={<ServiceFilter filter={filter} />}>
+      {services.error ? <ProblemView error={services.error} /> : null}
+      {services.count > 0 && <ServiceList services={services} filter={filter} />}
+      {services.count === 0 && !services.loading && !services.error && (filter.match || filter.states ? <Empty><p>No service fits the filter.</p></Empty> : <NoService />)}
+      <p className="card-foot">{services.count > 0 && <span className="faint">{count(services.count, "service")} </span>}<Command text="cox service list" /></p>
     </Page>
   );
 }
 
-const headers: [className: string, text: string][] = [
-  ["", "State"], ["", "Service"], ["number", "Ready"], ["number service-wide", "Revision"], ["number service-wide", "Requests/s"], ["number service-wide", "p95"], ["number service-wide", "Failed/s"], ["service-wide", "Owner"], ["service-wide", "Address, or why"],
+function NoService() {
+  return (
+    <Empty>
+      <p>No service runs. A file with <code>kind: service</code> starts one:</p>
+      <p><Command text="cox submit service.yaml" /></p>
+    </Empty>
+  );
+}
+
+/** What narrows the list: a part of the address. */
+function ServiceFilter({ filter }: { filter: ListFilter }) {
+  const counts = useServiceCounts(filter.match).data ?? {};
+  const chosen = filter.states?.[0];
+  const states = [...new Set([...Object.keys(counts), ...(chosen ? [chosen] : [])])].sort();
+  return (
+    <div className="buttons">
+      {states.map((state) => (
+        <button type="button" className="filter-chip" key={state} aria-pressed={state === chosen} onClick={() => setQuery({ state: state === chosen ? "" : state })}>
+          {state} {number(counts[state] ?? 0)}
+        </button>
+      ))}
+      <input data-search type="search" size={18} value={filter.match ?? ""} onChange={(event) => setQuery({ find: event.target.value })} placeholder="Name or owner" aria-label="Find services by their names or owners" />
+    </div>
+  );
+}
+
+const columns: { text: string; className: string; by?: string; first?: "down" }[] = [
+  { text: "State", className: "", by: "state" },
+  { text: "Service", className: "", by: "name" },
+  { text: "Ready", className: "number", by: "ready", first: "down" },
+  { text: "Revision", className: "number service-wide", by: "revision", first: "down" },
+  { text: "Requests/s", className: "number service-wide", by: "requests_per_second", first: "down" },
+  { text: "p95", className: "number service-wide", by: "p95", first: "down" },
+  { text: "Failed/s", className: "number service-wide", by: "failed_per_second", first: "down" },
+  { text: "Owner", className: "service-wide", by: "owner" },
+  { text: "Address, or why", className: "service-wide" },
 ];
 
-function ServiceList({ services }: { services: readonly Service[] }) {
+function ServiceList({ services, filter }: { services: PagedList<Service>; filter: ListFilter }) {
   return (
     <VirtualList
+      key={JSON.stringify(filter)}
       label="Services"
-      count={services.length}
-      itemAt={(index) => services[index]}
+      count={services.count}
+      itemAt={services.rowAt}
+      onRange={services.onRange}
       keyOf={(service) => service.name}
       rowHeight={36}
-      header={<div className="service-row service-header" role="row">{headers.map(([name, text]) => <span role="columnheader" className={name} key={text}>{text}</span>)}</div>}
+      header={<div className="service-row service-header" role="row">{columns.map((column) => <SortHeader key={column.text} sort={filter.sort} {...column} />)}</div>}
       row={(service) => (
         <div className="service-row" role="presentation">
           <span role="gridcell"><Badge tone={serviceTone(service.state)}>{service.state}</Badge></span>
