@@ -173,15 +173,19 @@ func (b *build) runGo(ctx context.Context, t Target, args ...string) ([]byte, er
 	return out, nil
 }
 
-// readTexts reads what goes along with the programs: licences, pages of documentation, which
-// messages name, examples, and completions for shells.
-func (b *build) readTexts(ctx context.Context, notices []byte) ([]Entry, error) {
-	const doc = "doc/coxswain/"
-	all := []Entry{{Name: doc + "THIRD_PARTY_NOTICES.txt", Text: notices}}
-	for _, pattern := range []string{"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*", "docs/*/*", "docs/*/*/*", "examples/*", "examples/rules/*"} {
-		names, err := filepath.Glob(filepath.Join(b.Dir, filepath.FromSlash(pattern)))
+// docFolder is where documentation is below share.
+const docFolder = "doc/coxswain/"
+
+// readPages reads what goes along with the programs as it is in the sources: licences, pages of documentation, which
+// messages name, examples, and boards and alerts, to which pages link.
+func readPages(sources string) (all []Entry, err error) {
+	for _, pattern := range []string{
+		"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*", "docs/*/*", "docs/*/*/*", "examples/*", "examples/rules/*",
+		"deploy/grafana/*", "deploy/prometheus/*",
+	} {
+		names, err := filepath.Glob(filepath.Join(sources, filepath.FromSlash(pattern)))
 		if err != nil || len(names) == 0 {
-			return nil, fmt.Errorf("no files %s in %s: %w", pattern, b.Dir, err)
+			return nil, fmt.Errorf("no files %s in %s: %w", pattern, sources, err)
 		}
 		for _, name := range names {
 			if ending := filepath.Ext(name); ending == ".go" || ending == ".out" || strings.Contains(name, ".ckpt") || strings.HasPrefix(filepath.Base(name), ".") {
@@ -197,13 +201,23 @@ func (b *build) readTexts(ctx context.Context, notices []byte) ([]Entry, error) 
 			if err != nil {
 				return nil, err
 			}
-			below, err := filepath.Rel(b.Dir, name)
+			below, err := filepath.Rel(sources, name)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, Entry{Name: doc + filepath.ToSlash(below), Text: text})
+			all = append(all, Entry{Name: docFolder + filepath.ToSlash(below), Text: text})
 		}
 	}
+	return all, nil
+}
+
+// readTexts reads what goes along with the programs: readPages, the licences of others, and completions for shells.
+func (b *build) readTexts(ctx context.Context, notices []byte) ([]Entry, error) {
+	all, err := readPages(b.Dir)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, Entry{Name: docFolder + "THIRD_PARTY_NOTICES.txt", Text: notices})
 	cox := filepath.Join(b.programFolder(hostTarget()), "cox")
 	if !slices.Contains(b.Targets, hostTarget()) {
 		if _, err := b.runGo(ctx, hostTarget(), "build", "-trimpath", "-buildvcs=false", "-o", cox, "./cmd/cox"); err != nil {

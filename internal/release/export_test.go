@@ -24,3 +24,9 @@ func WriteDebian(s Source, arch, file string, programs []Entry) error {
 	}
 	return os.WriteFile(file, text, 0o644)
 }
+
+// ReadPages is readPages; names begin with DocFolder.
+var ReadPages = readPages
+
+// DocFolder is docFolder.
+const DocFolder = docFolder

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +204,7 @@ func TestArchive(t *testing.T) {
 	for _, name := range []string{
 		"bin/cox", "bin/cox-gpuprobe", "bin/cox-pmix", "bin/cox-pod", "bin/cox-slurm", "bin/cox-top", "share/doc/coxswain/LICENSE",
 		"share/doc/coxswain/THIRD_PARTY_NOTICES.txt", "share/doc/coxswain/docs/reference/configuration.md", "share/doc/coxswain/examples/train.sbatch",
+		"share/doc/coxswain/deploy/grafana/fleet.json", "share/doc/coxswain/deploy/prometheus/rules.yaml",
 		"share/bash-completion/completions/cox", "share/zsh/site-functions/_cox", "share/fish/vendor_completions.d/cox.fish",
 	} {
 		if h := heads[top+"/"+name]; h == nil || h.Size == 0 {
@@ -217,6 +220,37 @@ func TestArchive(t *testing.T) {
 	if bash, err := exec.LookPath("bash"); err == nil {
 		if said, err := exec.Command(bash, "-n", filepath.Join(to, top, "share/bash-completion/completions/cox")).CombinedOutput(); err != nil {
 			t.Errorf("the completion: %v: %s", err, said)
+		}
+	}
+}
+
+// TestPagesComeAlong: an archive and a Debian package have every page of documentation, and each file of the boards and
+// alerts that a page tells its reader to load, where its links lead.
+//
+// Seen to fail without the boards and alerts.
+func TestPagesComeAlong(t *testing.T) {
+	pages, err := release.ReadPages(checkout.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, e := range pages {
+		texts[strings.TrimPrefix(e.Name, release.DocFolder)] = string(e.Text)
+	}
+	for page, least := range map[string]int{"docs/how-to/prometheus.md": 3, "docs/runbooks/alerts.md": 1} {
+		links := regexp.MustCompile(`\]\(\.\./\.\./(deploy/[^)#]+)\)`).FindAllStringSubmatch(texts[page], -1)
+		if len(links) < least {
+			t.Errorf("%s has %d links to files of deploy", page, len(links))
+		}
+		for _, link := range links {
+			if _, ok := texts[link[1]]; !ok && !slices.ContainsFunc(pages, func(e release.Entry) bool { return strings.HasPrefix(e.Name, release.DocFolder+link[1]+"/") }) {
+				t.Errorf("%s links to %s, which is not there", page, link[1])
+			}
+		}
+	}
+	for _, name := range []string{"queue", "fleet", "services", "engines"} {
+		if texts["deploy/grafana/"+name+".json"] == "" {
+			t.Errorf("there is no board %s", name)
 		}
 	}
 }
