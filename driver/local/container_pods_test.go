@@ -178,7 +178,11 @@ func TestPods(t *testing.T) {
 	t.Run("a worker fails, and the others go on", func(t *testing.T) {
 		inUnit(t)
 		t.Parallel()
-		set := podscripttest.Failing(podmanlab.Image, meet(t))
+		dir := meet(t)
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		set := podscripttest.Failing(podmanlab.Image, dir)
 		set.KeepGoing = true
 		r, out := runSet(t, set, nil)
 		if r.Exit.Status != 7 || !strings.Contains(out, "train-worker-0 is done") {

@@ -148,7 +148,7 @@ func CheckTrain(results string) string {
 }
 
 // Failing is a master and two workers, of which the second fails with 7 when the others run. They meet in
-// a directory that all nodes have.
+// a directory that all nodes have. The others are done when there is a file go in it.
 func Failing(image, meeting string) *podspec.Set {
 	pod := func(script string) json.RawMessage {
 		return template(map[string]any{"spec": map[string]any{
@@ -160,7 +160,7 @@ func Failing(image, meeting string) *podspec.Set {
 			"volumes": []any{map[string]any{"name": "meeting", "hostPath": map[string]any{"path": meeting}}},
 		}})
 	}
-	const waits = `touch /meeting/$HOSTNAME; until [ -e /meeting/failed ]; do sleep 0.1; done; sleep 1 & wait; echo $HOSTNAME is done`
+	const waits = `touch /meeting/$HOSTNAME; until [ -e /meeting/failed ]; do sleep 0.1; done; until [ -e /meeting/go ]; do sleep 0.1; done; echo $HOSTNAME is done`
 	return &podspec.Set{Kind: "PyTorchJob", Name: "train", Roles: []podspec.Role{
 		{Name: "master", Replicas: 1, PodName: "train-master-0", Template: pod(waits)},
 		{
