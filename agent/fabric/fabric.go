@@ -34,12 +34,16 @@ const (
 
 // Bounds of a rank.
 const (
-	ringTime  = 90 * time.Second // for all that it measures
-	dialTime  = 3 * time.Second  // for one address of the next rank
+	ringTime  = 5 * time.Minute  // for all that it measures: half of the job's time
+	dialTime  = 3 * time.Second  // to connect to one address of the next rank
+	helloTime = 15 * time.Second // for the first words on a connection: the rank may be slow
 	linkBytes = 16 << 20         // that each connection is measured with
 	rounds    = 3                // of each size, after one that is not measured
 	longest   = 20 * time.Second // a size that would take longer in all is left out
 )
+
+// stillTime is how long nothing may move between two ranks: a node under load takes its time.
+var stillTime = time.Minute
 
 // sizes of the all-reduces, in bytes.
 var sizes = []int{1 << 20, 16 << 20, 64 << 20}

@@ -126,12 +126,78 @@ func TestRanksThatCannotMeet(t *testing.T) {
 		_ = own.Close()
 		refused <- err
 	}()
-	if c, err := acceptPeer(own, strings.Repeat("a", 32), 0, time.Now().Add(time.Minute)); err == nil {
+	if c, err := acceptPeer(own, strings.Repeat("a", 32), 0); err == nil {
 		_ = c.Close()
 		t.Error("whoever does not know the token is let in")
 	}
 	if err := <-refused; err == nil {
 		t.Error("a wrong token is answered")
+	}
+}
+
+// TestARankThatStandsStill: a rank with which nothing moves any more is named; one that is slow has its
+// time anew with each part that moves, up to that of the whole ring.
+//
+// Seen to fail with: one deadline for all that is measured.
+func TestARankThatStandsStill(t *testing.T) {
+	was := stillTime
+	stillTime = 50 * time.Millisecond
+	t.Cleanup(func() { stillTime = was })
+	near, far := net.Pipe()
+	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+	m := &moving{near, time.Now().Add(time.Hour), 7}
+	if _, err := m.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "nothing came from rank 7 for 50ms") {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := m.Write(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "nothing went to rank 7 for 50ms") {
+		t.Errorf("written: %v", err)
+	}
+	m.until = time.Now()
+	if _, err := m.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "it is not over after 5m0s") {
+		t.Errorf("at the end: %v", err)
+	}
+	slow := &slowConn{}
+	m = &moving{slow, time.Now().Add(time.Hour), 7}
+	if n, err := m.Write(make([]byte, 3*chunkBytes)); n != 3*chunkBytes || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if len(slow.until) != 3 {
+		t.Errorf("each part has its time: %v", slow.until)
+	}
+}
+
+// slowConn takes what is written, and remembers until when it had time.
+type slowConn struct {
+	net.Conn
+
+	until []time.Time
+}
+
+func (c *slowConn) SetWriteDeadline(t time.Time) error {
+	c.until = append(c.until, t)
+	return nil
+}
+
+func (c *slowConn) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestLocalLinks: a pair and a bridge lead to no network; hardware, bonds and VLANs do.
+func TestLocalLinks(t *testing.T) {
+	root := t.TempDir()
+	for name, event := range map[string]string{
+		"veth0": "INTERFACE=veth0\nIFINDEX=4\n", "docker0": "DEVTYPE=bridge\nINTERFACE=docker0\n",
+		"bond0": "DEVTYPE=bond\nINTERFACE=bond0\n", "eth0.7": "DEVTYPE=vlan\nINTERFACE=eth0.7\n", "eth0/device": "",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name, "uevent"), []byte(event), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"veth0": true, "docker0": true, "bond0": false, "eth0.7": false, "eth0": false} {
+		if got := isLocalLink(root, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -42,12 +42,13 @@ func infinibandPorts(root string) (out []string) {
 // maxAddresses bounds the addresses that a rank tells, and that another one tries.
 const maxAddresses = 8
 
-// ownAddresses are those of the node with a port, of the fastest interface first, the loopback last:
-// nodes that share a machine have no other in common.
+// ownAddresses are those of the node with a port: of what leads to a network first, the fastest before
+// others, then of pairs and bridges, which have a speed that nobody measured and go with the container
+// that they were made for. The loopback is last: nodes that share a machine have no other in common.
 func ownAddresses(port int) []string {
 	type address struct {
-		at    string
-		speed int
+		at          string
+		kind, speed int
 	}
 	var all []address
 	interfaces, _ := net.Interfaces()
@@ -61,14 +62,17 @@ func ownAddresses(port int) []string {
 			if !ok || n.IP.IsLinkLocalUnicast() || n.IP.IsLoopback() && n.IP.To4() == nil {
 				continue
 			}
-			x := address{net.JoinHostPort(n.IP.String(), strconv.Itoa(port)), -1}
+			x := address{at: net.JoinHostPort(n.IP.String(), strconv.Itoa(port)), kind: 2}
 			if !n.IP.IsLoopback() {
 				x.speed = linkSpeed(i.Name)
+				if x.kind = 0; isLocalLink(networkDevices, i.Name) {
+					x.kind = 1
+				}
 			}
 			all = append(all, x)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b address) int { return cmp.Compare(b.speed, a.speed) })
+	slices.SortStableFunc(all, func(a, b address) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(b.speed, a.speed)) })
 	var out []string
 	for _, x := range all[:min(len(all), maxAddresses)] {
 		out = append(out, x.at)
@@ -76,9 +80,27 @@ func ownAddresses(port int) []string {
 	return out
 }
 
+// networkDevices has a folder for each interface.
+const networkDevices = "/sys/class/net"
+
+// isLocalLink reports whether an interface is no hardware and does not stand for any: one end of a pair,
+// a bridge or a tunnel.
+func isLocalLink(root, name string) bool {
+	if _, err := os.Stat(filepath.Join(root, name, "device")); err == nil {
+		return false
+	}
+	event, _ := os.ReadFile(filepath.Join(root, name, "uevent"))
+	for line := range strings.Lines(string(event)) {
+		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok {
+			return !slices.Contains([]string{"bond", "team", "vlan", "macvlan", "ipvlan"}, kind)
+		}
+	}
+	return true
+}
+
 // linkSpeed is the speed of an interface in Mb/s, as its driver says; 0: it does not.
 func linkSpeed(name string) int {
-	text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed"))
+	text, err := os.ReadFile(filepath.Join(networkDevices, name, "speed"))
 	if err != nil {
 		return 0
 	}

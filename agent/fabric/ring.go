@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -63,26 +64,24 @@ func connectRing(own peer, all []peer, l net.Listener) (*ring, error) {
 	}
 	in := make(chan result, 1) // nobody may wait for it
 	go func() {
-		c, err := acceptPeer(l, own.token, before, until)
+		c, err := acceptPeer(l, own.token, before)
 		in <- result{c, err}
 	}()
 	next, err := dialPeer(own, &after)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach rank %d: %w", after.rank, err)
 	}
-	_ = next.SetDeadline(until)
 	if len(all[before].at) == 0 {
 		_ = next.Close()
 		return nil, fmt.Errorf("rank %d cannot take part: its node has no cox", before)
 	}
-	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(dialTime * (maxAddresses + 1)))
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add((dialTime + helloTime) * (maxAddresses + 1)))
 	prev := <-in
 	if prev.err != nil {
 		_ = next.Close()
 		return nil, fmt.Errorf("rank %d did not connect: %w", before, prev.err)
 	}
-	_ = prev.c.SetDeadline(until)
-	return &ring{rank: own.rank, size: len(all), next: next, prev: prev.c}, nil
+	return &ring{rank: own.rank, size: len(all), next: &moving{next, until, after.rank}, prev: &moving{prev.c, until, before}}, nil
 }
 
 func (r *ring) close() {
@@ -103,7 +102,7 @@ func dialPeer(own peer, to *peer) (net.Conn, error) {
 			errs = append(errs, err)
 			continue
 		}
-		_ = c.SetDeadline(time.Now().Add(dialTime))
+		_ = c.SetDeadline(time.Now().Add(helloTime))
 		hello := make([]byte, helloBytes)
 		copy(hello, to.token)
 		binary.LittleEndian.PutUint64(hello[32:], uint64(own.rank))
@@ -121,13 +120,13 @@ func dialPeer(own peer, to *peer) (net.Conn, error) {
 }
 
 // acceptPeer waits for the connection of a rank. Others are closed.
-func acceptPeer(l net.Listener, token string, from int, until time.Time) (net.Conn, error) {
+func acceptPeer(l net.Listener, token string, from int) (net.Conn, error) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return nil, err
 		}
-		_ = c.SetDeadline(time.Now().Add(dialTime))
+		_ = c.SetDeadline(time.Now().Add(helloTime))
 		hello := make([]byte, helloBytes)
 		if _, err := io.ReadFull(c, hello); err != nil || subtle.ConstantTimeCompare(hello[:32], []byte(token)) != 1 || binary.LittleEndian.Uint64(hello[32:]) != uint64(from) {
 			_ = c.Close()
@@ -136,9 +135,55 @@ func acceptPeer(l net.Listener, token string, from int, until time.Time) (net.Co
 		if _, err := c.Write([]byte{1}); err != nil {
 			return nil, err
 		}
-		_ = c.SetDeadline(until)
 		return c, nil
 	}
+}
+
+// moving is a connection to a rank that may take its time as long as something moves. What waits for
+// stillTime, or beyond the time of the whole ring, fails.
+type moving struct {
+	net.Conn
+
+	until time.Time
+	rank  int
+}
+
+// chunkBytes are written under one deadline.
+const chunkBytes = 256 << 10
+
+// deadline is when the next bytes have to have moved.
+func (m *moving) deadline() time.Time {
+	if d := time.Now().Add(stillTime); d.Before(m.until) {
+		return d
+	}
+	return m.until
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	_ = m.SetReadDeadline(m.deadline())
+	n, err := m.Conn.Read(p)
+	return n, m.explain("nothing came from", err)
+}
+
+func (m *moving) Write(p []byte) (done int, err error) {
+	for len(p) > 0 && err == nil {
+		_ = m.SetWriteDeadline(m.deadline())
+		var n int
+		n, err = m.Conn.Write(p[:min(len(p), chunkBytes)])
+		done, p = done+n, p[n:]
+	}
+	return done, m.explain("nothing went to", err)
+}
+
+// explain names the rank with which nothing moves.
+func (m *moving) explain(what string, err error) error {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case time.Now().Before(m.until):
+		return fmt.Errorf("%s rank %d for %s: %w", what, m.rank, stillTime, err)
+	}
+	return fmt.Errorf("it is not over after %s: %w", ringTime, err)
 }
 
 // exchange sends to the next rank while it receives from the one before.

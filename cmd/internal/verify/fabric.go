@@ -217,6 +217,9 @@ func checkReduce(o *Order, f *Fabric, nodeOf func(int) string) Check {
 		}
 		c.Text = strings.Join(texts, "; ")
 		c.Mend = "do firewalls let the nodes connect to each other on any port?"
+		if len(f.Links) == o.Nodes {
+			c.Mend = "all were connected before: look at these nodes' load, and at the errors and MTU of their interfaces (ip -s link)"
+		}
 		if slices.ContainsFunc(f.Troubles, func(t Trouble) bool { return strings.Contains(t.Text, "has no cox") }) {
 			c.Mend = "install cox on the nodes, or call cox from a directory that they share"
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,8 @@ func waitCommand(a *cli.App) *cobra.Command {
 		Short: "Wait until jobs have ended, and end with their exit code",
 		Long: `Waits until all named jobs have ended and prints how; for an array, 7, for each task.
 The exit code is the job's own, the largest one of several
-(docs/reference/exit-codes.md). It continues over a restart of the server. For an
+(docs/reference/exit-codes.md). It continues over a restart of the server. Ctrl-C ends
+the waiting, not the jobs. For an
 array, -o json and -o yaml print a list with a short entry for each task; cox show
 has the rest.`,
 		Example: `  cox wait 7
@@ -35,7 +37,10 @@ has the rest.`,
 		Args:              cli.RequireJobs("wait"),
 		ValidArgsFunction: a.CompleteJobs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			ctx := cmd.Context()
+			began := time.Now()
+			whole, stop := cli.Interruptible(cmd.Context())
+			defer stop()
+			ctx := whole
 			if timeout > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -49,7 +54,12 @@ has the rest.`,
 			if f.IsData() {
 				err = errors.Join(printJobs(a, done.jobs, f, done.list, nil), err)
 			}
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+			switch {
+			case err == nil:
+			case whole.Err() != nil:
+				a.ReportInterrupted(began, stillWaited(whole, c, args, done.names), "cox wait "+strings.Join(args, " ")+" waits again; the jobs go on")
+				return nil
+			case ctx.Err() != nil:
 				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, printer.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
 			}
 			return err
@@ -59,6 +69,20 @@ has the rest.`,
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only errors")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd
+}
+
+// stillWaited says how far a wait that was interrupted has come.
+func stillWaited(ctx context.Context, c *client.Client, names []string, ended int) string {
+	if len(names) > 1 {
+		return fmt.Sprintf("%d of %s ended", ended, printer.Count(len(names), "job"))
+	}
+	after, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	j, err := c.Job(after, names[0])
+	if err != nil {
+		return fmt.Sprintf("job %s has not ended", names[0])
+	}
+	return cli.StateAndWhy(j)
 }
 
 // WaitFor waits for the end of a job, or of all tasks of an array, of which it has the outcome

@@ -3,7 +3,9 @@ package jobs_test
 import (
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -26,6 +28,22 @@ func TestWait(t *testing.T) {
 	f.Cox(t, "wait", "10").Check(t, 3, "", "~no job 10")
 	f.Mux.HandleFunc("GET /v1/jobs/11/wait", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	f.Cox(t, "wait", "11", "--timeout", "50ms").Check(t, 75, "", "~0 of 1 job ended within 50ms")
+}
+
+// TestInterruptedWait: a signal ends the waiting, and it is said how far the jobs are, not that a limit
+// is over.
+//
+// Seen to fail with: every end of the waiting taken for that of --timeout.
+func TestInterruptedWait(t *testing.T) {
+	f := newFake(t)
+	f.Answer("GET /v1/jobs/{job}", func(r *http.Request) (any, error) { return clitest.Job(r.PathValue("job"), "PENDING", 0), nil })
+	f.Mux.HandleFunc("GET /v1/jobs/{job}/wait", func(_ http.ResponseWriter, r *http.Request) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT) // to the command, which waits
+		<-r.Context().Done()
+	})
+	const one = "~; job 7 is PENDING\n  cox wait 7 waits again; the jobs go on\n"
+	f.Cox(t, "wait", "7", "--quiet").Check(t, 130, "", "~cox: interrupted after ")
+	f.Cox(t, "wait", "7", "--quiet", "--timeout", "1h").Check(t, 130, "", one)
 }
 
 // TestExec has the other end of the protocol echo what it gets.

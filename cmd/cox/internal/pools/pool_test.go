@@ -2,6 +2,8 @@ package pools_test
 
 import (
 	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,5 +146,39 @@ gpu1  up      0/8  0 B/1 GiB     -  -     -           -
 	}
 	if got := f.Cox(t, "__complete", "submit", "--pool", "").Out; got != "local\tlocal up\nslurm-b\tslurm silent\n:4\n" {
 		t.Errorf("completed: %q", got)
+	}
+}
+
+// TestInterruptedVerify: a signal ends cox verify, which says how far its job is and cancels it.
+//
+// Seen to fail with: every end of the waiting taken for that of --timeout.
+func TestInterruptedVerify(t *testing.T) {
+	f := newFake(t)
+	f.Answer("GET /v1/pools", func(*http.Request) (any, error) {
+		return api.Pools{Pools: []api.Pool{{Name: "local", Engine: "local", State: api.PoolUp}}}, nil
+	})
+	f.Answer("GET /v1/nodes", func(*http.Request) (any, error) {
+		return api.Nodes{Nodes: []api.Node{{Name: "v1", Pool: "local", State: "up"}, {Name: "v2", Pool: "local", State: "up"}}}, nil
+	})
+	f.Answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7}, nil })
+	f.Answer("GET /v1/jobs/{job}", func(r *http.Request) (any, error) { return clitest.Job(r.PathValue("job"), "PENDING", 0), nil })
+	f.Mux.HandleFunc("GET /v1/jobs/{job}/wait", func(_ http.ResponseWriter, r *http.Request) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // to the command, which waits
+		<-r.Context().Done()
+	})
+	denied := true
+	f.Answer("POST /v1/jobs/change", func(*http.Request) (any, error) {
+		if denied {
+			return nil, fault.New(fault.Permission, "it is bob's")
+		}
+		return api.Changed{}, nil
+	})
+	f.Cox(t, "verify", "local").Check(t, 130, "", "~; job 7 is PENDING\n  it could not be cancelled (it is bob's): cox cancel 7\n")
+	denied = false
+	f.Cox(t, "verify", "local").Check(t, 130, "", "~; job 7 is PENDING\n  it is cancelled\n")
+	f.Cox(t, "verify", "local", "-o", "json").Check(t, 130, "", "~cox: interrupted after ")
+	var change api.Change
+	if f.Last(t, &change); change.Verb != "cancel" || len(change.Select.IDs) != 1 || change.Select.IDs[0] != "7" {
+		t.Errorf("%+v", change)
 	}
 }

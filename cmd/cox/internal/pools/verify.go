@@ -47,7 +47,7 @@ func verifyCommand(a *cli.App) *cobra.Command {
 		Long: `Submits an ordinary job with one rank on each of two nodes to the pool, waits for it
 and checks its output: all ranks belong to one job and ran at one time (each waits
 until it has met the others), each sees its devices, and the job used no more leaves
-of the topology than necessary. Exit code 1: the check failed.
+of the topology than necessary. Exit code 1: the check failed. Ctrl-C cancels the job.
 
 The nodes need not share anything. The output stays in the working directory, in
 cox-verify-N.out.
@@ -87,7 +87,14 @@ func verifyPool(a *cli.App, cmd *cobra.Command, c *client.Client, pool string, f
 	if err != nil {
 		return cli.NotDone(err, "not verified")
 	}
+	began := time.Now()
+	ctx, stop := cli.Interruptible(ctx)
+	defer stop()
 	out, err := tryPool(a, ctx, c, pool, f, nodes)
+	if cut := (*interrupted)(nil); errors.As(err, &cut) {
+		a.ReportInterrupted(began, cut.how, cut.remedy)
+		return nil
+	}
 	if err != nil {
 		return cli.NotDone(err, "not verified")
 	}
@@ -277,13 +284,28 @@ func waitVerified(a *cli.App, ctx context.Context, c *client.Client, id string, 
 	}
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second) // somebody may have interrupted it
 	defer stop()
+	how := "job " + id + " has not ended"
 	why := ""
-	if w, err := c.Job(after, id); err == nil && w.Why != nil {
-		why = ": " + w.Why.String()
+	if w, err := c.Job(after, id); err == nil {
+		how = cli.StateAndWhy(w)
+		if w.Why != nil {
+			why = ": " + w.Why.String()
+		}
 	}
 	_, gone := c.Change(after, &api.Change{Select: api.Select{IDs: []string{id}}, Verb: "cancel", Reason: "cox verify no longer waits for it"})
+	switch {
+	case ctx.Err() != nil && gone != nil:
+		return nil, &interrupted{how, fmt.Sprintf("it could not be cancelled (%v): cox cancel %s", gone, id)}
+	case ctx.Err() != nil:
+		return nil, &interrupted{how, "it is cancelled"}
+	}
 	return nil, errors.Join(fault.New(fault.Conflict, "job %s has not ended within %s%s", id, timeout, why).Advise("it is cancelled; cox why and cox nodes say what holds the pool; --timeout lets it wait longer"), gone)
 }
+
+// interrupted is a wait that somebody ended: how far the job was, and what has become of it.
+type interrupted struct{ how, remedy string }
+
+func (i *interrupted) Error() string { return "interrupted; " + i.how }
 
 // printProgress tells people how far it is.
 func printProgress(a *cli.App, f *verifyFlags, format string, args ...any) {
