@@ -53,6 +53,27 @@ func (s *slurmSite) eventually(t *testing.T, want string, args ...string) string
 	return ""
 }
 
+// addPool adds a pool of the lab and waits until it is up. It is gone after the test in any case, so that
+// the pools of later ones find the machines free.
+func (s *slurmSite) addPool(t *testing.T, pool, up string, settings ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return // the test has removed it
+		}
+		s.cox(t, "cancel", "--now", "--quiet", "--yes", "--all")
+		_, _ = s.Try(context.Background(), "scancel", "--user=root")
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			if r := s.cox(t, "pool", "remove", pool); r.Code == 0 || r.Code == 3 { // 3: there is none
+				return
+			}
+		}
+		t.Logf("pool %s stays: %+v", pool, s.cox(t, "pool", "remove", pool))
+	})
+	s.ok(t, "pool "+pool+" added: cox submit --pool "+pool+" FILE runs a job there\n", slices.Concat([]string{"pool", "add", pool, "--engine", "slurm"}, settings)...)
+	s.eventually(t, up, "pool", "list")
+}
+
 // file is a batch script that runs where the lab's nodes have its folder.
 func (s *slurmSite) file(t *testing.T, name, text string) string {
 	t.Helper()
@@ -97,10 +118,7 @@ func TestSlurm(t *testing.T) {
 
 // testLocal: a pool by the commands here: added, a job runs and prints, another is ended.
 func (s *slurmSite) testLocal(t *testing.T) {
-	add := slices.Concat([]string{"pool", "add", "slurm-b", "--engine", "slurm"}, s.byCommands(t), []string{"--placed", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks")})
-	s.ok(t, "pool slurm-b added: cox submit --pool slurm-b FILE runs a job there\n", add...)
-	s.eventually(t, `slurm-b +slurm 2\S+ +up +4 `, "pool", "list")
-
+	s.addPool(t, "slurm-b", `slurm-b +slurm 2\S+ +up +4 `, append(s.byCommands(t), "--placed", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks"))...)
 	hello := s.file(t, "hello.sh", "#SBATCH -N2 --ntasks-per-node=1\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n")
 	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", hello)
 	s.ok(t, "", "wait", "1", "--quiet")
@@ -116,8 +134,7 @@ func (s *slurmSite) testLocal(t *testing.T) {
 
 // testDelegated: Slurm places; what it is asked for by slurmrestd runs as a gang too.
 func (s *slurmSite) testDelegated(t *testing.T) {
-	s.ok(t, "pool slurm-d added", slices.Concat([]string{"pool", "add", "slurm-d", "--engine", "slurm", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-d"), "--rest", s.REST(), "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key"), "--set", "user=root"}, s.byCommands(t))...)
-	s.eventually(t, `slurm-d +slurm 2\S+ +up `, "pool", "list")
+	s.addPool(t, "slurm-d", `slurm-d +slurm 2\S+ +up `, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-d"), "--rest", s.REST(), "--set", "token_key="+filepath.Join(s.Dir, "jwt.key"), "--set", "user=root")...)
 	s.verify(t, "slurm-d")
 	s.ok(t, "pool slurm-d is gone", "pool", "remove", "slurm-d")
 }
@@ -132,8 +149,7 @@ func (s *slurmSite) testMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = s.Try(context.Background(), "scancel", strings.TrimSpace(other)) }()
-	s.ok(t, "pool slurm-m added", slices.Concat([]string{"pool", "add", "slurm-m", "--engine", "slurm", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-m")}, s.byCommands(t))...)
-	s.eventually(t, `slurm-m +slurm 2\S+ +up `, "pool", "list")
+	s.addPool(t, "slurm-m", `slurm-m +slurm 2\S+ +up `, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-m"))...)
 	submit := func(args ...string) string {
 		t.Helper()
 		return strings.TrimSpace(s.ok(t, "", append([]string{"submit", "--parsable"}, args...)...))

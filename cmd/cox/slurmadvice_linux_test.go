@@ -38,9 +38,7 @@ func (s *slurmSite) byREST(t *testing.T) []string {
 // why. Then what both kinds of access find is shown, over SSH and by slurmrestd alone.
 func (s *slurmSite) testAdvised(t *testing.T) {
 	const pool = "slurm-s"
-	add := slices.Concat([]string{"pool", "add", pool, "--engine", "slurm", "--set", "root=true", "--set", "identity=owner", "--shared", filepath.Join(s.dir, "locks-s")}, s.bySSH(t))
-	s.ok(t, "pool "+pool+" added", add...)
-	s.eventually(t, pool+` +slurm 2\S+ +up +4 `, "pool", "list")
+	s.addPool(t, pool, pool+` +slurm 2\S+ +up +4 `, append(s.bySSH(t), "--set", "root=true", "--set", "identity=owner", "--shared", filepath.Join(s.dir, "locks-s"))...)
 
 	large := s.file(t, "large-s.sh", "#SBATCH -N4 --ntasks-per-node=1\necho here\nsrun -l hostname\n")
 	s.ok(t, "✓ pool "+pool+": gangs served (strict); expected to start at once; cox submit chooses it\n         ✗ pool local: cannot run it: needs 4 nodes, only 2 qualify\n", "advise", large)

@@ -24,9 +24,7 @@ func (s *slurmSite) submitted(t *testing.T, pool, file string, more ...string) s
 // before; what a person cancels in Slurm is cancelled.
 func (s *slurmSite) testFolded(t *testing.T) {
 	const pool = "slurm-f"
-	add := slices.Concat([]string{"pool", "add", pool, "--engine", "slurm"}, s.byCommands(t), []string{"--set", "root=true", "--shared", filepath.Join(s.dir, "locks-f")})
-	s.ok(t, "pool "+pool+" added", add...)
-	s.eventually(t, pool+` +slurm 2\S+ +up +4 +\d+/32`, "pool", "list")
+	s.addPool(t, pool, pool+` +slurm 2\S+ +up +4 +\d+/32`, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-f"))...)
 
 	hello := s.file(t, "hello-f.sh", "#SBATCH -N2 --ntasks-per-node=1 --gres=gpu:8\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n")
 	id := s.submitted(t, pool, hello)

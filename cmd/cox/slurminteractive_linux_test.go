@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +22,7 @@ import (
 // testInteractive: a pool where Slurm chooses the nodes: salloc with steps of the site's srun, also on
 // a terminal; cox exec, shell and forward in the allocation; how it ends.
 func (s *slurmSite) testInteractive(t *testing.T) {
-	s.ok(t, "pool slurm-i added", slices.Concat([]string{"pool", "add", "slurm-i", "--engine", "slurm"}, s.byCommands(t), []string{"--set", "root=true", "--shared", filepath.Join(s.dir, "locks-i")})...)
-	s.eventually(t, `slurm-i +slurm 2\S+ +up +4 `, "pool", "list")
+	s.addPool(t, "slurm-i", `slurm-i +slurm 2\S+ +up +4 `, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-i"))...)
 	names := s.slurmNames(t)
 	run := func(words ...string) (string, string, int) {
 		cmd := exec.Command(filepath.Join(names, words[0]), words[1:]...)
@@ -145,7 +143,7 @@ func (k *talker) until(want string) string {
 	k.t.Helper()
 	re := regexp.MustCompile(want)
 	buf := make([]byte, 4096)
-	_ = k.tty.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	_ = k.tty.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	for {
 		if at := re.FindStringSubmatchIndex(k.text); at != nil {
 			found := k.text[at[0]:at[1]]

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +13,7 @@ import (
 // file has Slurm's number, which is another than ours.
 func (s *slurmSite) testLogs(t *testing.T) {
 	s.Run(t, "sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true") // numbers differ from here on
-	add := slices.Concat([]string{"pool", "add", "slurm-l", "--engine", "slurm"}, s.byCommands(t), []string{"--set", "root=true", "--shared", filepath.Join(s.dir, "locks-l")})
-	s.ok(t, "pool slurm-l added", add...)
-	s.eventually(t, `slurm-l +slurm 2\S+ +up +4 `, "pool", "list")
+	s.addPool(t, "slurm-l", `slurm-l +slurm 2\S+ +up +4 `, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-l"))...)
 	gate := filepath.Join(s.dir, "gate")
 	file := filepath.Join(s.dir, "said.yaml")
 	text := "name: said\nnodes: 2\ntasks_per_node: 1\nworkdir: " + s.dir + "\noutput: said-%j\nscript: |\n  echo $SLURM_JOB_ID $COX_JOB_ID first\n  while [ ! -e " + gate + " ]; do sleep 0.05; done\n  srun sh -c 'echo rank $SLURM_PROCID'\n  printf 'the last word'\n"
