@@ -140,7 +140,7 @@ func TestSallocTerminal(t *testing.T) {
 	typed("stty size; srun -l echo step </dev/null\n")
 	out.await(t, "17 99\r\n")
 	out.await(t, "1: step\r\n")
-	typed("echo going; sleep 1000\n")
+	typed("sh -c 'echo going; exec sleep 1000'\n") // in the foreground by then: keys' signals are not the shell's
 	out.await(t, "going\r\n")
 	typed("\x03")
 	typed("echo code $?; exit 4\n")
@@ -163,7 +163,7 @@ func TestSrunTerminal(t *testing.T) {
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 20, Cols: 70}); err != nil {
 		t.Fatal(err)
 	}
-	typed("until [ \"$(stty size)\" = '20 70' ]; do sleep 0.02; done; echo sized; sleep 1000\n")
+	typed("until [ \"$(stty size)\" = '20 70' ]; do sleep 0.02; done; sh -c 'echo sized; exec sleep 1000'\n")
 	out.await(t, "sized\r\n")
 	typed("\x03")
 	typed("echo code $?; exit 4\n")

@@ -85,7 +85,7 @@ func (o *output) String() string {
 // await waits until the script has printed a text.
 func (o *output) await(t *testing.T, text string) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(3 * time.Minute)
 	for !strings.Contains(o.String(), text) {
 		select {
 		case <-o.grown:
