@@ -37,7 +37,7 @@ func (l *lab) hold(t *testing.T, script string, args ...string) ([]fields, resul
 	}
 	id := strings.TrimSpace(r.stdout)
 	shown := l.run(t, "scontrol", "show", "job", id)
-	l.run(t, "scancel", id)
+	l.cancelHeld(t, id)
 	var out []fields
 	for record := range strings.SplitSeq(strings.TrimSpace(shown.stdout), "\n\n") {
 		out = append(out, readFields(record))
@@ -137,10 +137,10 @@ func dependency(d job.Dependency) string {
 }
 
 // dropSatisfied is a dependency as scontrol shows it once slurmctld has looked at the
-// job. No other job of the tests has its name, so singleton is satisfied at once, and
-// so is afterany of a job that has ended or is not there: slurmctld removes them from a
-// list that needs all, and empties a list that needs one. Whether scontrol asks before
-// or after that depends on the machine's speed.
+// job. Where no other job has its name, singleton is satisfied at once, and so is
+// afterany of a job that has ended or is not there: slurmctld removes them from a list
+// that needs all, and empties a list that needs one. Whether scontrol asks before or
+// after that depends on the machine's speed.
 func dropSatisfied(shown string) string {
 	satisfied := func(clause string) bool {
 		return clause == "singleton" || strings.HasPrefix(clause, "afterany:")

@@ -17,8 +17,19 @@ const maxArray = 100001
 
 // lab is a running controller and a folder from which jobs are submitted.
 type lab struct {
-	env []string
-	dir string
+	env  []string
+	dir  string
+	held []string // jobs that are still to be cancelled
+}
+
+// cancelHeld cancels what was held once there are so many: a scancel for each would cost as much as all
+// of sbatch.
+func (l *lab) cancelHeld(t *testing.T, id string) {
+	t.Helper()
+	if l.held = append(l.held, id); len(l.held) >= 50 {
+		l.run(t, "scancel", l.held...)
+		l.held = nil
+	}
 }
 
 // openLab returns the lab that COX_SLURM_LAB names. Jobs that a test leaves behind

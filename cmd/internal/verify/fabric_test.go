@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,6 +66,18 @@ true links: the slowest: rank 0 on a1 gets 1.00 GB/s from rank 3 on a4 over eth0
 		got := judgedFabric(&Order{Nodes: tt.nodes, Fabric: true}, tt.text, "held1", "held2", "held3")
 		if !strings.Contains(got, tt.want) || strings.Contains(got, "nothing mends it") {
 			t.Errorf("%s:\n%s\nwant %s", name, got, tt.want)
+		}
+	}
+}
+
+// TestMendsATrouble: what helps when ranks cannot connect is another thing than what helps when nothing
+// moves between them any more.
+func TestMendsATrouble(t *testing.T) {
+	const trouble = `cox-verify trouble rank=1 text="x"` + "\n"
+	for text, want := range map[string]string{trouble: "do firewalls let the nodes connect", measured(2, nil) + trouble: "errors and MTU of their interfaces"} {
+		checks := JudgeFabric(&Order{Nodes: 2, Fabric: true}, Read(text), ReadFabric(text), nil)
+		if !slices.ContainsFunc(checks, func(c Check) bool { return c.What == "all-reduce" && !c.OK && strings.Contains(c.Mend, want) }) {
+			t.Errorf("no %q: %+v", want, checks)
 		}
 	}
 }
