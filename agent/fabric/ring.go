@@ -151,8 +151,8 @@ type moving struct {
 // chunkBytes are written under one deadline.
 const chunkBytes = 256 << 10
 
-// deadline is when the next bytes have to have moved.
-func (m *moving) deadline() time.Time {
+// nextDeadline is when the next bytes have to have moved.
+func (m *moving) nextDeadline() time.Time {
 	if d := time.Now().Add(stillTime); d.Before(m.until) {
 		return d
 	}
@@ -160,23 +160,23 @@ func (m *moving) deadline() time.Time {
 }
 
 func (m *moving) Read(p []byte) (int, error) {
-	_ = m.SetReadDeadline(m.deadline())
+	_ = m.SetReadDeadline(m.nextDeadline())
 	n, err := m.Conn.Read(p)
-	return n, m.explain("nothing came from", err)
+	return n, m.explainStall("nothing came from", err)
 }
 
 func (m *moving) Write(p []byte) (done int, err error) {
 	for len(p) > 0 && err == nil {
-		_ = m.SetWriteDeadline(m.deadline())
+		_ = m.SetWriteDeadline(m.nextDeadline())
 		var n int
 		n, err = m.Conn.Write(p[:min(len(p), chunkBytes)])
 		done, p = done+n, p[n:]
 	}
-	return done, m.explain("nothing went to", err)
+	return done, m.explainStall("nothing went to", err)
 }
 
-// explain names the rank with which nothing moves.
-func (m *moving) explain(what string, err error) error {
+// explainStall names the rank with which nothing moves.
+func (m *moving) explainStall(what string, err error) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
