@@ -13,7 +13,8 @@
 // # Guarantees
 //
 // It removes no fence of anybody else, and no drain. A check that could not be made neither fences nor
-// releases. One node is checked once at a time; two requests for it share a check.
+// releases. One node is checked once at a time. A check on request begins after the request; requests that wait for
+// that share it.
 //
 // # Not done here
 //
@@ -379,19 +380,25 @@ func (m *Monitor) keepFences(ctx context.Context, s streaks, k fleet.NodeKey, re
 	return m.cfg.Plane.SetNodeHealth(ctx, Actor, state.NodeHealth{Pool: k.Pool, Node: k.Name, Epoch: h.Epoch + 1, Fences: fences, Text: text})
 }
 
-// Check checks nodes now, and returns what was seen of each. A fence of a check that passes is removed at
-// once: who asks has looked at the node.
+// Check checks nodes now, and returns what was seen of each by a check that began after the request. A fence of a
+// check that passes is removed at once: who asks has looked at the node.
 func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, error) {
-	looks := make([]*look, len(nodes))
+	looks, began := make([]*look, len(nodes)), make([]bool, len(nodes))
 	for i, k := range nodes {
-		looks[i], _ = m.startLook(k, true)
+		looks[i], began[i] = m.startLook(k, true)
+	}
+	for i, k := range nodes {
+		if !began[i] { // too early
+			if err := looks[i].await(ctx, k); err != nil {
+				return nil, err
+			}
+			looks[i], _ = m.startLook(k, true)
+		}
 	}
 	out := make([]Result, len(nodes))
 	for i, l := range looks {
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return nil, fault.New(fault.Unavailable, "the checks of %s have not ended: %w", nodes[i], ctx.Err())
+		if err := l.await(ctx, nodes[i]); err != nil {
+			return nil, err
 		}
 		out[i] = m.Last(nodes[i])
 	}
@@ -402,16 +409,26 @@ func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, e
 // began too early. Fences follow as from a check at an interval. The error says that nobody looked;
 // fault.Unsupported: the engine has no checks.
 func (m *Monitor) CheckNow(ctx context.Context, k fleet.NodeKey) ([]fleet.CheckResult, error) {
-	for {
-		l, first := m.startLook(k, false)
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return nil, fault.New(fault.Unavailable, "the checks of %s have not ended: %w", k, ctx.Err())
+	l, began := m.startLook(k, false)
+	if !began {
+		if err := l.await(ctx, k); err != nil {
+			return nil, err
 		}
-		if first {
-			return l.results, l.err
-		}
+		l, _ = m.startLook(k, false) // also one that runs has begun since
+	}
+	if err := l.await(ctx, k); err != nil {
+		return nil, err
+	}
+	return l.results, l.err
+}
+
+// await waits until the checks of a node have ended.
+func (l *look) await(ctx context.Context, k fleet.NodeKey) error {
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "the checks of %s have not ended: %w", k, ctx.Err())
 	}
 }
 

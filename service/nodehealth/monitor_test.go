@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
@@ -144,30 +145,61 @@ func TestChecksOnRequest(t *testing.T) {
 	}
 }
 
-// Requests for a node share the check that runs, and none of them waits for a second one.
+// A request is answered by a check that began after it, also while another runs: a node that was mended meanwhile
+// passes. Requests that wait for that share the check.
 //
-// Seen to fail with a check for each request.
+// Seen to fail with requests that join the check that runs, and with a check for each request.
 func TestRequestsShareACheck(t *testing.T) {
-	s := open(t, nodehealth.Config{})
-	begun, go_ := make(chan struct{}), make(chan struct{})
-	s.say(func(string) ([]fleet.CheckResult, error) {
-		close(begun) // a second time: panics
-		<-go_
-		return disk(fleet.Passed), nil
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		p.turn, p.says = make(chan struct{}), disk(fleet.Failed)
+		m := runMonitor(t, nodehealth.Config{Plane: p})
+		keys := []fleet.NodeKey{nodeKey("n1"), nodeKey("n2")}
+		saw := make(chan fleet.Verdict, 10)
+		ask := func() {
+			r, err := m.Check(t.Context(), keys)
+			if err != nil || len(r) != len(keys) {
+				t.Errorf("%v, %v", r, err)
+				return
+			}
+			for i := range r {
+				saw <- r[i].Results[0].Verdict
+			}
+		}
+		go ask()
+		synctest.Wait()
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := m.Check(gone, keys); err == nil {
+			t.Error("a request whose client has gone was answered")
+		}
+		p.mu.Lock()
+		p.says = disk(fleet.Passed) // the nodes are mended
+		p.mu.Unlock()
+		const requests = 4
+		for range requests {
+			go ask()
+		}
+		synctest.Wait()
+		for range keys { // the first checks end
+			p.turn <- struct{}{}
+		}
+		synctest.Wait()
+		for range keys {
+			if v := <-saw; v != fleet.Failed {
+				t.Errorf("the first request: %s", v)
+			}
+		}
+		close(p.turn)
+		for range requests * len(keys) {
+			if v := <-saw; v != fleet.Passed {
+				t.Errorf("a request was answered by a check that had begun before: %s", v)
+			}
+		}
+		if n, _ := p.seen("n1"); n != 2 {
+			t.Errorf("%d checks of a node for %d requests", n, 1+requests)
+		}
 	})
-	keys := []fleet.NodeKey{{Pool: "p", Name: "n1"}}
-	first := make(chan error, 1)
-	go func() { _, err := s.Check(t.Context(), keys); first <- err }()
-	<-begun
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Check(gone, keys); err == nil {
-		t.Error("a request whose client has gone was answered")
-	}
-	close(go_)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
 }
 
 // The node of a job that failed is checked without being asked, and what waits there finds it fenced; so is

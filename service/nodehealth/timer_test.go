@@ -17,6 +17,7 @@ import (
 // plane is a Plane of pool p with the nodes n1 and n2. Every job runs on n1.
 type plane struct {
 	events chan []state.Event
+	turn   chan struct{} // each check waits for one; nil: none does
 
 	mu     sync.Mutex
 	health map[fleet.NodeKey]state.NodeHealth
@@ -86,7 +87,13 @@ func (e stubEngine) CheckNode(_ context.Context, node string) ([]fleet.CheckResu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.looks[node]++
-	return p.says, nil
+	says := p.says // as they are when the check begins
+	if p.turn != nil {
+		p.mu.Unlock()
+		<-p.turn
+		p.mu.Lock()
+	}
+	return says, nil
 }
 
 // seen is how often a node was checked, and how often the nodes were listed.

@@ -27,7 +27,7 @@ func checkedBy(n int) (change func(*config.Config), folder func(p *plane.Plane) 
 		c.Room.Nodes, c.Room.GPUsPerNode = n, 4
 		dir := filepath.Join(filepath.Dir(c.State.Dir), "bad")
 		c.Health.Every, c.Health.Passes = 0, 2 // what happens is asked for, or follows the end of a job
-		c.Health.Checks = []config.HealthCheck{{Check: "script", Name: "gpus", Run: []string{"/bin/sh", "-c", `[ ! -e "` + dir + `/$0" ] || { cat "` + dir + `/$0"; exit 1; }`}}}
+		c.Health.Checks = []config.HealthCheck{{Check: "script", Name: "gpus", Run: []string{"/bin/sh", "-c", `text=$(cat "` + dir + `/$0" 2>/dev/null) || exit 0; echo "$text"; exit 1`}}}
 	}, folder
 }
 
