@@ -175,7 +175,7 @@ func kubeLocal(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 ---
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: disk, namespace: cox}, spec: {storageClassName: by-hand, volumeName: disk-of-n2, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}
 `, dir))
-	l.Kubectl(t, "wait", "pvc/disk", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=150s")
+	l.Kubectl(t, "wait", "pvc/disk", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=5m")
 	run := func(script string) string {
 		job := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", s.file(t, "local.sh", "#SBATCH --nodes=1 --chdir=/tmp\n"+script)))[0]
 		s.ok(t, "COMPLETED", "wait", job)

@@ -96,7 +96,7 @@ func fiveAtOnce(t *testing.T, s *slurmSite, l *lab.Lab, pool, file, container st
 		}
 		s.ok(t, "", "cancel", id)
 		for _, pod := range all.pods(id) {
-			l.Kubectl(t, "wait", "--namespace=cox", "--for=jsonpath={.metadata.deletionTimestamp}", "pod/"+pod, "--timeout=2m")
+			l.Kubectl(t, "wait", "--namespace=cox", "--for=jsonpath={.metadata.deletionTimestamp}", "pod/"+pod, "--timeout=5m")
 		}
 		all.says(t, l, id, `{"phase":"Failed","containerStatuses":[{"name":"`+container+`","image":"i","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":143,"reason":"Error"}}}]}`)
 		s.cox(t, "wait", id)

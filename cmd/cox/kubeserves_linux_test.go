@@ -58,7 +58,7 @@ func kubeServes(t *testing.T, s *slurmSite, l *lab.Lab) {
 	s.ok(t, "service web, revision 1", "submit", "--pool", "k8s-a", file)
 	address := s.gatewayWithin(t, l)
 
-	l.Kubectl(t, "wait", "--namespace=cox", "--for=jsonpath={.status.containerStatuses[0].started}=true", "--timeout=150s", "pod", "--selector=app=web")
+	l.Kubectl(t, "wait", "--namespace=cox", "--for=jsonpath={.status.containerStatuses[0].started}=true", "--timeout=5m", "pod", "--selector=app=web")
 	pod := l.Kubectl(t, "get", "pods", "--namespace=cox", "--selector=app=web", "--output=name")
 	at := l.Kubectl(t, "get", "pods", "--namespace=cox", "--selector=app=web", "--output=jsonpath={.items[0].status.podIP}")
 	direct := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, to string) (net.Conn, error) { return l.Dial(ctx, to) }}}

@@ -85,7 +85,7 @@ func testAccounts(t *testing.T, b *bench) {
 		}
 	}
 	for _, ns := range []string{"acc-nlp", "acc-vision"} {
-		b.l.Kubectl(t, "wait", "--for=delete", "--namespace="+ns, "secrets,pods", "-l", "coxswain.sh/allocation in (1,2)", "--timeout=120s")
+		b.l.Kubectl(t, "wait", "--for=delete", "--namespace="+ns, "secrets,pods", "-l", "coxswain.sh/allocation in (1,2)", "--timeout=5m")
 	}
 	next := of("nlp", takes(5, "#!/bin/sh\nexit 6\n", 100, 64))
 	if err := again.Launch(t.Context(), next); err != nil {
@@ -112,7 +112,7 @@ func testAccountLacksNamespace(t *testing.T, b *bench) {
 	space("acc-base")
 	space("acc-late")
 	b.l.Apply(t, roles)
-	b.l.Kubectl(t, "delete", "namespace", "acc-late", "--timeout=120s")
+	b.l.Kubectl(t, "delete", "namespace", "acc-late", "--timeout=5m")
 	cat, err := cluster.Open(cluster.Config{Kubeconfig: b.l.User(t, "cat"), Namespace: "acc-base"})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func testAccountLacksNamespace(t *testing.T, b *bench) {
 	room := rooms(t, e)
 	select {
 	case <-room:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		t.Fatal("that the namespace is there nobody says")
 	}
 	late.Ref.Allocation = 3

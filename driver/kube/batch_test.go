@@ -345,7 +345,7 @@ func bound(t *testing.T, l *lab.Lab, ref engine.Ref) (n int) {
 func kubelets(t *testing.T, l *lab.Lab, ref engine.Ref) {
 	t.Helper()
 	for name := range pods(t, l, ref) {
-		l.Kubectl(t, "wait", "--for=jsonpath={.metadata.deletionTimestamp}", "pod/"+name, "--timeout=2m")
+		l.Kubectl(t, "wait", "--for=jsonpath={.metadata.deletionTimestamp}", "pod/"+name, "--timeout=5m")
 		l.Kubectl(t, "patch", "pod", name, "--subresource=status", "--type=merge", "--patch",
 			`{"status":{"phase":"Failed","containerStatuses":[{"name":"job","image":"i","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":143,"reason":"Error"}}}]}}`)
 	}

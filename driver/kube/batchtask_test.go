@@ -159,7 +159,7 @@ metadata: {name: theirs, labels: {kueue.x-k8s.io/queue-name: research}}
 spec: {resourceClaims: [{name: g, resourceClaimName: theirs}], containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}, claims: [{name: g}]}}]}
 `)
 	text := ""
-	for end := time.Now().Add(2 * time.Minute); !strings.Contains(text, "does not support use of resource claims"); time.Sleep(100 * time.Millisecond) { // there is no event for it
+	for end := time.Now().Add(patience); !strings.Contains(text, "does not support use of resource claims"); time.Sleep(100 * time.Millisecond) { // there is no event for it
 		if time.Now().After(end) {
 			t.Fatalf("Kueue says of a pod with a claim: %s", text)
 		}

@@ -195,7 +195,7 @@ func testClaimsDisjoint(t *testing.T, b *bench, e *kube.Engine) {
 			t.Fatal(err)
 		}
 	}
-	b.l.Kubectl(t, "wait", "--for=delete", "resourceclaim/"+two+"-0", "--timeout=150s")
+	b.l.Kubectl(t, "wait", "--for=delete", "resourceclaim/"+two+"-0", "--timeout=5m")
 	if err := e.Stop(t.Context(), first.Ref, engine.Stop{}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ spec: {nodeSelector: {kubernetes.io/hostname: n2}, terminationGracePeriodSeconds
 			t.Error(err)
 		}
 	})
-	b.l.Kubectl(t, "wait", "--for=condition=Ready", "pod/theirs", "--timeout=150s")
+	b.l.Kubectl(t, "wait", "--for=condition=Ready", "pod/theirs", "--timeout=5m")
 	theirs := allocations(t, b.l)["theirs"]
 	l := withDevices(launch(11, forever, "n2"), 0, 1, 2, 3)
 	if err := e.Launch(t.Context(), l); err != nil {

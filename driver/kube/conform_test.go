@@ -47,7 +47,8 @@ func (b *bench) config(t *testing.T, root string) kube.Config {
 	}
 	return kube.Config{
 		Root: root, Cluster: c, Terms: settings.Terms{Pool: "kube", Namespace: "default", Placed: !b.delegates, Image: lab.Base, AgentImage: lab.Cox},
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Patience: time.Minute, // a crowded machine may take longer than the usual time
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
 

@@ -50,7 +50,7 @@ spec:
 			if i == 4 {
 				want = "False" // no room any more
 			}
-			l.Kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}="+want, fmt.Sprintf("pod/%s%d", gang, i), "--timeout=2m")
+			l.Kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}="+want, fmt.Sprintf("pod/%s%d", gang, i), "--timeout=5m")
 		}
 	}
 	for _, gang := range []string{"a", "b"} {
@@ -59,5 +59,5 @@ spec:
 			t.Fatalf("gang %s has %d nodes", gang, len(nodes))
 		}
 	}
-	l.Kubectl(t, "delete", "pods", "--selector=gang", "--grace-period=0", "--force", "--timeout=2m")
+	l.Kubectl(t, "delete", "pods", "--selector=gang", "--grace-period=0", "--force", "--timeout=5m")
 }

@@ -143,7 +143,7 @@ spec: {nodeName: n3, terminationGracePeriodSeconds: 0, containers: [{name: c, im
 			t.Error(err)
 		}
 	})
-	b.l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "taker", "--timeout=150s")
+	b.l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "taker", "--timeout=5m")
 	e := b.open(t, t.TempDir())
 	nodes, err := e.Nodes(t.Context())
 	if err != nil {

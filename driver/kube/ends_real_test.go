@@ -49,7 +49,7 @@ func (w *weather) finalized(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range pods {
-		w.l.Kubectl(t, "wait", "--for=jsonpath={.metadata.finalizers[*]}=example.com/theirs", p, "--timeout=2m")
+		w.l.Kubectl(t, "wait", "--for=jsonpath={.metadata.finalizers[*]}=example.com/theirs", p, "--timeout=5m")
 		w.l.Kubectl(t, "patch", p, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
 	}
 	w.h.ledger(t, e.Engine, e.root)

@@ -38,10 +38,13 @@ func launch(allocation uint64, script string, nodes ...string) *engine.Launch {
 
 const forever = "#!/bin/sh\nexec sleep 600\n"
 
+// patience is how long what must come is waited for: clusters share a machine with other tests.
+const patience = 5 * time.Minute
+
 // await waits for a report.
 func await(t *testing.T, e engine.Engine, ref engine.Ref, what string, is func(engine.Report) bool) engine.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var last engine.Report
 	found := errors.New("found")
@@ -193,7 +196,7 @@ func testDeleted(t *testing.T, b *bench, e *kube.Engine) {
 	if err := e.Forget(t.Context(), l.Ref); err != nil {
 		t.Fatal(err)
 	}
-	b.l.Kubectl(t, "wait", "--for=delete", "pod/"+first.Native+"-0", "pod/"+first.Native+"-1", "secret/"+first.Native, "service/"+first.Native, "--timeout=60s")
+	b.l.Kubectl(t, "wait", "--for=delete", "pod/"+first.Native+"-0", "pod/"+first.Native+"-1", "secret/"+first.Native, "service/"+first.Native, "--timeout=5m")
 }
 
 // testSilent: what ran on a node whose kubelet is silent is uncertain, and not gone, however

@@ -98,7 +98,7 @@ spec: {hard: {limits.cpu: 400m, requests.memory: 1Gi, pods: "9"}}
 // counted waits until the cluster has counted what a namespace's quota has.
 func (b *bench) counted(t *testing.T, namespace, used string) {
 	t.Helper()
-	b.l.Kubectl(t, "wait", "--namespace="+namespace, "quota/team", "--for=jsonpath={.status.used.limits\\.cpu}="+used, "--timeout=120s")
+	b.l.Kubectl(t, "wait", "--namespace="+namespace, "quota/team", "--for=jsonpath={.status.used.limits\\.cpu}="+used, "--timeout=5m")
 }
 
 // testQuota: what a quota has no room for is told so at once, before anything is made, with
@@ -221,7 +221,7 @@ func testQuotaUnseen(t *testing.T, b *bench) {
 	if r.Cause != engine.Limited || !strings.Contains(r.Message, "exceeded quota: team, requested: limits.cpu=500m, used: limits.cpu=0, limited: limits.cpu=400m") {
 		t.Errorf("%+v", r)
 	}
-	b.l.Kubectl(t, "wait", "--for=delete", "--namespace=blind", "secrets,pods", "-l", "coxswain.sh/allocation=1", "--timeout=60s")
+	b.l.Kubectl(t, "wait", "--for=delete", "--namespace=blind", "secrets,pods", "-l", "coxswain.sh/allocation=1", "--timeout=5m")
 }
 
 // testRanges: a limit range's defaults are the job's; what it does not allow is refused, with

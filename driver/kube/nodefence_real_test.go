@@ -3,13 +3,16 @@ package kube_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
@@ -24,15 +27,16 @@ func (b *bench) outside() enginetest.Outside {
 		Start: func(t *testing.T, _ engine.Engine, node string) (runs bool, end func()) {
 			name := fmt.Sprintf("past-us-%d-%d", time.Now().UnixNano(), count.Add(1))
 			b.l.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: default}, spec: {nodeName: %s, restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: c, image: %s, command: [/bin/sleep, '600']}]}}", name, node, lab.Base))
-			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				phase := strings.TrimSpace(b.l.Kubectl(t, "get", "pod", name, "--ignore-not-found", "-o", "jsonpath={.status.phase}"))
-				if runs = phase == "Running"; runs || phase == "" || phase == "Failed" { // which a kubelet that refuses it says
-					break
+			k := openBy(t, b.l.Kubeconfig())
+			until(t, "the kubelet has decided about pod "+name, func() bool {
+				var p corev1.Pod
+				err := k.Get(t.Context(), cluster.Pods, "default", name, &p)
+				if err != nil && fault.KindOf(err) != fault.NotFound {
+					t.Fatal(err)
 				}
-				if time.Now().After(deadline) {
-					t.Fatalf("pod %s is %s", name, phase)
-				}
-			}
+				runs = err == nil && p.Status.Phase == corev1.PodRunning
+				return runs || err != nil || p.Status.Phase == corev1.PodFailed // which a kubelet that refuses it says
+			})
 			return runs, func() { b.l.Kubectl(t, "delete", "pod", name, "--ignore-not-found", "--wait=false") }
 		},
 		Drain: func(t *testing.T, _ engine.Engine, node, why string) {

@@ -159,9 +159,9 @@ spec: {policyName: theirs, validationActions: [Deny]}
 // has read, or has come to several objects, or that a count of the test's own has grown.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within two minutes: %s", what)
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
 }

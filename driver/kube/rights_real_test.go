@@ -49,7 +49,7 @@ func TestRights(t *testing.T) {
 ---
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: home, namespace: cox}, spec: {storageClassName: by-hand, volumeName: home, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}
 `, t.TempDir()))
-		a.l.Kubectl(t, "wait", "pvc/home", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=150s")
+		a.l.Kubectl(t, "wait", "pvc/home", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=5m")
 		a.prove(t, "ann", terms, nil, twoOnOne)
 	})
 	t.Run("Claims", func(t *testing.T) { testClaimRights(t, a) })
@@ -231,12 +231,12 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 		t.Error(err)
 	}
 	if c.Terms.Reserve {
-		l.Kubectl(t, "wait", "node/n1", "--for=jsonpath={.spec.taints[?(@.key=='coxswain.sh/pool')].value}=k8s-a", "--timeout=150s")
+		l.Kubectl(t, "wait", "node/n1", "--for=jsonpath={.spec.taints[?(@.key=='coxswain.sh/pool')].value}=k8s-a", "--timeout=5m")
 		l.Kubectl(t, "patch", "configmap", "coxswain-k8s-a", "--namespace=cox", "--type=merge", "-p", `{"data":{"n1":null}}`) // as for a node that comes later
 		if _, err := e.Nodes(t.Context()); err != nil {
 			t.Error(err)
 		}
-		l.Kubectl(t, "wait", "configmap/coxswain-k8s-a", "--namespace=cox", "--for=jsonpath={.data.n1}", "--timeout=150s")
+		l.Kubectl(t, "wait", "configmap/coxswain-k8s-a", "--namespace=cox", "--for=jsonpath={.data.n1}", "--timeout=5m")
 	}
 	if c.Terms.Handover {
 		a.closeNode(t, e)
@@ -296,7 +296,7 @@ func (a *audit) closeNode(t *testing.T, e *kube.Engine) {
 		_, err := a.l.Try(t.Context(), stays, "apply", "-f", "-")
 		return err == nil
 	})
-	a.l.Kubectl(t, "wait", "pod/stays", "--namespace=others", "--for=jsonpath={.status.phase}=Running", "--timeout=150s")
+	a.l.Kubectl(t, "wait", "pod/stays", "--namespace=others", "--for=jsonpath={.status.phase}=Running", "--timeout=5m")
 	f := engine.NodeFence{Epoch: 1, Reason: "test"}
 	defer func() { // other tests use the node, whatever becomes of this one
 		if err := e.Unfence(t.Context(), "n1", f); err != nil {

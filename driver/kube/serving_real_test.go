@@ -24,7 +24,7 @@ exec httpd -f -p "$PORT" -h /tmp/served
 // untilServes waits for endpoints of an attempt.
 func untilServes(t *testing.T, e *kube.Engine, ref engine.Ref, want func(engine.Endpoints) bool) engine.Endpoints {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var last engine.Endpoints
 	found := errors.New("found")

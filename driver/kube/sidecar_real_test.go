@@ -66,7 +66,7 @@ func testSidecars(t *testing.T, b *bench) {
 		t.Errorf("its ranks said\n%s", said)
 	}
 	for _, pod := range []string{"pod/" + runs.Native + "-0", "pod/" + runs.Native + "-1"} {
-		b.l.Kubectl(t, "wait", pod, `--for=jsonpath={.status.containerStatuses[?(@.name=="fails")].state.terminated.reason}=Error`, "--timeout=150s")
+		b.l.Kubectl(t, "wait", pod, `--for=jsonpath={.status.containerStatuses[?(@.name=="fails")].state.terminated.reason}=Error`, "--timeout=5m")
 	}
 	if err := e.Launch(t.Context(), short); err != nil {
 		t.Fatal(err)
@@ -89,5 +89,5 @@ func testSidecars(t *testing.T, b *bench) {
 			t.Error(err)
 		}
 	}
-	b.l.Kubectl(t, "wait", "--for=delete", "pod", "-l", "sidecars=yes", "--timeout=150s")
+	b.l.Kubectl(t, "wait", "--for=delete", "pod", "-l", "sidecars=yes", "--timeout=5m")
 }

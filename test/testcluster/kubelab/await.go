@@ -10,37 +10,48 @@ import (
 	"github.com/coxswain-sched/coxswain/test/testcluster"
 )
 
-// Prints follows the log of a pod that runs until all of some texts are in it, and returns it as far
-// as it has come. They are looked for after each line.
+// Prints follows the log of a pod until all of some texts are in it, and returns it as far as it has
+// come. They are looked for after each line. A pod that has not begun is waited for.
 func (l *Lab) Prints(t testing.TB, namespace, pod string, texts ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		log, said, err := l.followLog(ctx, namespace, pod, texts)
+		missing := firstLacking(log, texts)
+		if missing == "" {
+			return log
+		}
+		if !strings.Contains(said, "waiting to start") || ctx.Err() != nil {
+			t.Fatalf("pod %s never says %q: %v, %s\n%s", pod, missing, err, said, log)
+		}
+		time.Sleep(200 * time.Millisecond) // kubectl does not wait for it
+	}
+}
+
+// followLog reads a pod's log until all of some texts are in it, or it ends, and returns what kubectl said too.
+func (l *Lab) followLog(ctx context.Context, namespace, pod string, texts []string) (log, said string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := l.Command(ctx, "logs", "--follow", "--namespace="+namespace, pod)
-	var said, log strings.Builder
-	c.Stderr = &said
+	var read, errs strings.Builder
+	c.Stderr = &errs
 	out, err := c.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return "", "", err
 	}
 	if err := testcluster.Start(c); err != nil {
-		t.Fatal(err)
+		return "", "", err
 	}
-	var missing string
-	for r := bufio.NewReader(out); err == nil; {
+	r := bufio.NewReader(out)
+	for more := error(nil); more == nil && firstLacking(read.String(), texts) != ""; {
 		var line string
-		line, err = r.ReadString('\n')
-		log.WriteString(line)
-		if missing = firstLacking(log.String(), texts); missing == "" {
-			break
-		}
+		line, more = r.ReadString('\n')
+		read.WriteString(line)
 	}
 	cancel()
-	_ = c.Wait()
-	if missing != "" {
-		t.Fatalf("pod %s never says %q: %v, %s\n%s", pod, missing, err, said.String(), log.String())
-	}
-	return log.String()
+	err = c.Wait()
+	return read.String(), errs.String(), err
 }
 
 // firstLacking is the first of some texts that a log has not; empty: it has all.
@@ -62,7 +73,7 @@ func (l *Lab) Emptied(t testing.TB, namespace, kinds string, selection ...string
 		if len(left) == 0 {
 			return
 		}
-		if _, err := l.Try(t.Context(), "", append([]string{"wait", "--for=delete", "--timeout=150s", "--namespace=" + namespace}, left...)...); err != nil {
+		if _, err := l.Try(t.Context(), "", append([]string{"wait", "--for=delete", "--timeout=5m", "--namespace=" + namespace}, left...)...); err != nil {
 			text, _ := l.Try(t.Context(), "", append([]string{"get", kinds, "--namespace=" + namespace, "--output=yaml"}, selection...)...)
 			t.Fatalf("%v\n%s", err, text)
 		}

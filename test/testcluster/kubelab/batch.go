@@ -38,7 +38,7 @@ func (l *Lab) installCRDs(t testing.TB, dir, path string) {
 		t.Fatal(err)
 	}
 	for n := 1; ; n++ { // it fails at a kind that has no status yet
-		if _, err := l.Try(t.Context(), "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=2m"); err == nil {
+		if _, err := l.Try(t.Context(), "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=5m"); err == nil {
 			break
 		} else if n == 100 {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func TestNodeFaults(t *testing.T) {
 	t.Parallel()
 	l := begin(t, lab.Config{Kubelets: 2, Silent: 15 * time.Second})
 	l.Apply(t, sleeper("a", "n1")+sleeper("b", "n2"))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=5m")
 	started := func(pod string) string {
 		return l.Kubectl(t, "get", "pod", pod, "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].containerID}")
 	}
@@ -53,12 +53,12 @@ func TestNodeFaults(t *testing.T) {
 		}
 	}
 	l.Crash(t, "n2")
-	l.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node", "n2", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node", "n2", "--timeout=5m")
 	l.Boot(t, "n2")
-	l.Kubectl(t, "wait", "--for=condition=Ready", "node", "n2", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "node", "n2", "--timeout=5m")
 	until(t, func() bool { return !strings.HasPrefix(started("b"), "Running") })
 	l.Apply(t, sleeper("c", "n2"))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "c", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "c", "--timeout=5m")
 }
 
 // until waits for what no event tells: that a kubelet serves again, that processes and links of others
@@ -81,7 +81,7 @@ func TestKilledTest(t *testing.T) {
 	if os.Getenv(victim) != "" {
 		l := lab.Start(t, lab.Config{Kubelets: 1})
 		l.Apply(t, sleeper("a", "n1"))
-		l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "--timeout=150s")
+		l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "--timeout=5m")
 		fmt.Println("lab " + l.Dir)
 		select {}
 	}

@@ -222,9 +222,9 @@ func (l *Lab) Command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // Try runs kubectl as the user who may do everything and returns what it printed. What is not
-// done within three minutes is an error.
+// done within six minutes is an error.
 func (l *Lab) Try(ctx context.Context, stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Minute)
 	defer cancel()
 	c := l.Command(ctx, args...)
 	c.Stdin = strings.NewReader(stdin)

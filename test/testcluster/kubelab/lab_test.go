@@ -120,8 +120,8 @@ metadata: {name: %s}
 spec: {nodeSelector: {%s}, containers: [{name: c, image: none, resources: {limits: {nvidia.com/gpu: %d}}}]}
 `
 	l.Apply(t, fmt.Sprintf(pod, "a", "", 8)+fmt.Sprintf(pod, "b", "rack: r2", 2)+fmt.Sprintf(pod, "c", "rack: r2", 1))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=150s")
-	l.Kubectl(t, "wait", "--for=condition=PodScheduled=false", "pod", "c", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=5m")
+	l.Kubectl(t, "wait", "--for=condition=PodScheduled=false", "pod", "c", "--timeout=5m")
 	if out := l.Kubectl(t, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name}:{.spec.nodeName} {end}`); out != "a:f1 b:f2 c:" {
 		t.Errorf("bound as %q", out)
 	}
@@ -175,7 +175,7 @@ func TestPods(t *testing.T) {
 	}
 	began := time.Now()
 	l.Apply(t, manifest)
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "--selector=app=crew", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "--selector=app=crew", "--timeout=5m")
 	t.Logf("pods ready after %s", time.Since(began))
 	for i := range l.Nodes {
 		pod, other := fmt.Sprintf("p%d", i+1), fmt.Sprintf("p%d", (i+1)%len(l.Nodes)+1)
@@ -197,11 +197,11 @@ func TestPods(t *testing.T) {
 	for i, node := range l.Nodes {
 		pod := fmt.Sprintf("p%d", i+1)
 		l.Kubectl(t, "exec", pod, "--", "sh", "-c", "echo $$ >/tmp/part && mv /tmp/part /tmp/end")
-		l.Kubectl(t, "wait", "--for=jsonpath={.status.phase}=Failed", "pod", pod, "--timeout=150s")
+		l.Kubectl(t, "wait", "--for=jsonpath={.status.phase}=Failed", "pod", pod, "--timeout=5m")
 		got := l.Kubectl(t, "get", "pod", pod, "-o", "jsonpath={.spec.nodeName} {.status.containerStatuses[0].state.terminated.exitCode}")
 		if want := fmt.Sprintf("%s %d", node, 11+i); got != want {
 			t.Errorf("%s: node and code %q, want %q", pod, got, want)
 		}
 	}
-	l.Kubectl(t, "delete", "pod", "--all", "--wait", "--timeout=150s")
+	l.Kubectl(t, "delete", "pod", "--all", "--wait", "--timeout=5m")
 }
