@@ -32,10 +32,10 @@ tests() {
 	shift 2
 	if [ -n "${COX_TESTS:-}" ]; then
 		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=10 \
-			--rerun-fails-abort-on-data-race --jsonfile "${COX_REPORT:-$out}/kube-$name.json" --packages="$packages" -- -count=1 -timeout "${COX_KUBE_TIMEOUT:-20m}" "$@"
+			--rerun-fails-abort-on-data-race --jsonfile "${COX_REPORT:-$out}/kube-$name.json" --packages="$packages" -- -count=1 -vet=off -ldflags=-w -timeout "${COX_KUBE_TIMEOUT:-30m}" "$@"
 	else
 		# shellcheck disable=SC2086 # several packages
-		$go test -count=1 -timeout "${COX_KUBE_TIMEOUT:-20m}" "$@" $packages
+		$go test -count=1 -timeout "${COX_KUBE_TIMEOUT:-30m}" "$@" $packages
 	fi
 }
 if [ "${1:-}" = batch ]; then

@@ -217,7 +217,7 @@ func (l *Lab) User(t testing.TB, name string, groups ...string) string {
 // Command is kubectl as the user who may do everything, not begun yet.
 func (l *Lab) Command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, filepath.Join(l.programs, "kube"), append([]string{"kubectl", "--kubeconfig", l.Kubeconfig()}, args...)...)
-	c.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(l.Dir, "cache"), "HOME="+l.Dir)
+	c.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(l.Dir, "cache"), "HOME="+l.Dir, "GOGC=off") // it ends before it needs to collect
 	return c
 }
 
