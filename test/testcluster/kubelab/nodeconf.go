@@ -50,7 +50,8 @@ clusterDomain: cluster.local
 clusterDNS: [%[4]s]
 resolvConf: ""
 nodeStatusUpdateFrequency: 5s
-nodeLeaseDurationSeconds: 4
+nodeStatusReportFrequency: 5m
+nodeLeaseDurationSeconds: 12
 volumeStatsAggPeriod: 10s
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
 imageGCHighThresholdPercent: 100
