@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/api/frame"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -178,5 +181,89 @@ func TestNoServer(t *testing.T) {
 	c = fastclient.New(address.Address{URL: "https://host:1"})
 	if _, err := c.Get("/v1", ""); fault.KindOf(err) != fault.Unsupported {
 		t.Errorf("got %v", err)
+	}
+}
+
+// lateInput is the input of a command, which comes when told and notes how its writes went.
+type lateInput struct {
+	now  chan struct{}
+	sent chan error
+}
+
+func (l *lateInput) Read([]byte) (int, error) { return 0, io.EOF }
+
+// WriteTo is what io.Copy calls.
+func (l *lateInput) WriteTo(w io.Writer) (int64, error) {
+	<-l.now
+	n, err := w.Write([]byte("typed"))
+	l.sent <- err
+	return int64(n), err
+}
+
+// TestInputAfterTheCommand: input that comes after the end of the command goes nowhere, least of all to
+// a connection that has got the descriptor's number since.
+//
+// Seen to fail with: a write to the descriptor's number after Close. srun --jobid and sattach sent the
+// end of the input to the job's supervisor, which hung up.
+func TestInputAfterTheCommand(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n\r\n")
+		_ = frame.NewWriter(conn).Write(frame.Exit, []byte("{}"))
+	})
+	in := &lateInput{now: make(chan struct{}), sent: make(chan error, 1)}
+	if code, err := c.Exec("1", []string{"true"}, in, io.Discard, io.Discard); err != nil || !code.OK() {
+		t.Fatalf("%v, %v", code, err)
+	}
+	for range 8 { // one of them has the number
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) })
+	}
+	close(in.now)
+	if err := <-in.sent; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the input was written somewhere: %v", err)
+	}
+}
+
+// endless is input without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// TestCommandThatDoesNotRead: the end of a command ends a write of input that waits for it.
+//
+// Seen to fail with: a Close that waits for the write.
+func TestCommandThatDoesNotRead(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, rest, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { conn.Close() })
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n\r\n")
+		_, _ = rest.ReadByte() // the input is on its way
+		_ = frame.NewWriter(conn).Write(frame.Exit, []byte("{}"))
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Exec("1", []string{"true"}, endless{}, io.Discard, io.Discard)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/api/address"
@@ -90,3 +91,35 @@ func (s socket) Write(p []byte) (int, error) {
 }
 
 func (s socket) Close() error { return syscall.Close(int(s)) }
+
+// stopWriting makes a Write that waits return.
+func (s socket) stopWriting() { _ = syscall.Shutdown(int(s), syscall.SHUT_RDWR) }
+
+// writerConn is a connection to which other goroutines may still write when it is closed. These
+// writes fail. Without it they would go to whatever has got the descriptor's number since.
+type writerConn struct {
+	io.ReadWriteCloser
+	mu     sync.Mutex // held while a Write or the Close runs
+	closed bool
+}
+
+// Write fails with net.ErrClosed after Close.
+func (c *writerConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, net.ErrClosed
+	}
+	return c.ReadWriteCloser.Write(p)
+}
+
+// Close ends a Write that waits, too.
+func (c *writerConn) Close() error {
+	if s, ok := c.ReadWriteCloser.(socket); ok {
+		s.stopWriting()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.ReadWriteCloser.Close()
+}
