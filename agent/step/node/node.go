@@ -291,8 +291,7 @@ func (n *Node) allocateStep(l *wire.Link, r wire.Request) {
 			return
 		}
 	}
-	n.watchStep(info, watch)
-	isOver := l.SendJSON(wire.MsgCreated, info) == nil && <-done
+	isOver := n.watchStep(info, watch) == nil && <-done
 	n.unwatchStep(info, watch)
 	if isOver {
 		n.allocator.Release(info)

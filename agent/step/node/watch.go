@@ -151,12 +151,16 @@ func (w *stepWatch) endWatch() {
 	}
 }
 
-// watchStep lets others watch a step that was allocated.
-func (n *Node) watchStep(info *step.Info, w *stepWatch) {
+// watchStep says to srun that its step was created, and lets others watch it. srun hears of the step
+// before it hears of a watcher: it takes no other word for an answer.
+func (n *Node) watchStep(info *step.Info, w *stepWatch) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.info = info
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.watched[info.Step] = w
+	n.mu.Unlock()
+	return w.srun.SendJSON(wire.MsgCreated, info)
 }
 
 // unwatchStep ends that.

@@ -2,11 +2,13 @@ package node
 
 import (
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 )
 
@@ -90,5 +92,42 @@ func TestPMIxQueueIsBounded(t *testing.T) {
 	p.stopQueue()
 	if !n.budget.Spend(wire.MaxKept) {
 		t.Error("not all was given back")
+	}
+}
+
+// TestStepBeforeItsWatchers: srun hears that its step was created before it hears of a watcher, also of
+// one that comes at once. srun reads the words before the step as an answer, and would not know of the
+// watcher.
+func TestStepBeforeItsWatchers(t *testing.T) {
+	n := &Node{watched: make(map[int]*stepWatch)}
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	w := newStepWatch(wire.NewLink(ours), &n.budget)
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() {
+		if err := n.watchStep(&step.Info{Step: 1}, w); err != nil {
+			t.Error(err)
+		}
+	})
+	isWatched := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.watched[1] != nil
+	}
+	for !isWatched() {
+		runtime.Gosched()
+	}
+	both.Go(func() {
+		if x, refused := w.addWatcher(nil); x == nil {
+			t.Error(refused)
+		}
+	})
+	srun := wire.NewLink(theirs)
+	for _, want := range []wire.Kind{wire.MsgCreated, wire.MsgWatch} {
+		if f, err := srun.Receive(); err != nil || f.Kind != want {
+			t.Errorf("srun hears %d, %v, want %d", f.Kind, err, want)
+		}
 	}
 }
