@@ -103,6 +103,7 @@ func (s *shell) onTerminal(t *testing.T, script string) (o *output, tty *os.File
 	cmd, out := s.command(t, script)
 	cmd.Env = append(cmd.Env, "SHELL=/bin/sh", "ENV=")
 	cmd.Stdout, cmd.Stderr = nil, nil
+	cmd.SysProcAttr.Setpgid = false // it leads a session
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 17, Cols: 99})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
@@ -47,12 +48,12 @@ func newShell(t *testing.T) *shell {
 	return &shell{t: t, dir: p.Dir, path: bin, env: []string{"COX_SERVER=unix://" + p.Config.Listen.Socket, "TMPDIR=" + t.TempDir()}}
 }
 
-// command makes the command of a script in a folder of its own.
+// command makes the command of a script in a folder of its own. A script that hangs fails the test.
 func (s *shell) command(t *testing.T, script string) (*exec.Cmd, *output) {
-	cmd := exec.Command("bash", "-c", script)
+	o := &output{grown: make(chan struct{}, 1)}
+	cmd := exectest.Command(t, o, "bash", "-c", script)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(append(os.Environ(), s.env...), "PATH="+s.path+":"+os.Getenv("PATH"))
-	o := &output{grown: make(chan struct{}, 1)}
 	cmd.Stdout, cmd.Stderr = o, o
 	return cmd, o
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/node"
 	"github.com/coxswain-sched/coxswain/agent/step/steptest"
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 // crew is an allocation with a Node for each of its nodes, in this process.
@@ -111,12 +111,12 @@ type outcome struct {
 	code     int
 }
 
-// command makes the command of a batch script on the first node.
+// command makes the command of a batch script on the first node. It fails the test if it hangs.
 func (c *crew) command(script string) *exec.Cmd {
-	cmd := exec.Command("/bin/bash", "-c", script)
+	c.t.Helper()
+	cmd := exectest.Command(c.t, nil, "/bin/bash", "-c", script)
 	cmd.Dir = c.dir
 	cmd.Env = env.Batch(c.alloc, os.Environ(), 0)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
@@ -126,8 +126,6 @@ func (c *crew) run(script string) outcome {
 	cmd := c.command(script)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	late := time.AfterFunc(2*time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	defer late.Stop()
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -15,7 +15,7 @@ import (
 type launchFault struct {
 	name string
 	err  error    // of Spawn; nil: args are started in place of the task
-	args []string // is held in place of the task
+	args []string // is held in place of the task; nil: one that hangs
 	say  string   // what srun says
 }
 
@@ -26,7 +26,7 @@ var launchFaults = []launchFault{
 	{"no memory", syscall.ENOMEM, nil, "task 1 cannot be started: no memory is left on this node for a process: cannot allocate memory"},
 	{"no executable", syscall.ENOENT, nil, "task 1 cannot be started: no such file or directory"},
 	{"ends before its barrier", nil, []string{"/bin/false"}, "task 1: it ended before it was ready"},
-	{"hangs before its barrier", nil, []string{"/bin/sleep", "1000"}, ""},
+	{"hangs before its barrier", nil, nil, ""},
 }
 
 // failFrom returns a spawner's hook that fails from its nth process on.
@@ -58,12 +58,13 @@ func TestEveryFaultOfALaunchEndsTheStep(t *testing.T) {
 		for _, streams := range streamOptions {
 			t.Run(f.name+" "+streams, func(t *testing.T) {
 				c := launch(t, steptest.Uniform(1, 3, 3, 0))
-				c.spawn.InjectFault(f.failFrom(2))
-				srun := "srun -n3 " + streams
-				if f.say == "" {
-					srun = "timeout -s INT 0.3 " + srun
+				end := "; code=$?"
+				if f.say == "" { // it ends once a task hangs
+					f.args = []string{"/bin/sh", "-c", "touch " + c.dir + "/hangs; exec sleep 1000"}
+					end = "& until [ -e hangs ]; do sleep 0.02; done; kill $!; wait $!; code=$?"
 				}
-				got := c.run(srun + ` sh -c 'touch ran.$SLURM_PROCID' </dev/null; code=$?; ls ran.* 2>/dev/null; exit $code`)
+				c.spawn.InjectFault(f.failFrom(2))
+				got := c.run("srun -n3 " + streams + ` sh -c 'touch ran.$SLURM_PROCID' </dev/null ` + end + "; ls ran.* 2>/dev/null; exit $code")
 				if got.code == 0 || got.out != "" || !strings.Contains(got.err, f.say) {
 					t.Errorf("exit %d, files %q, said %q", got.code, got.out, got.err)
 				}
