@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 // cox is a running cox under test, with what it printed so far.
@@ -38,7 +40,7 @@ func startCox(t *testing.T, args ...string) *cox {
 	if err := os.Symlink(self, name); err != nil {
 		t.Fatal(err)
 	}
-	c.cmd = exec.Command(name, args...)
+	c.cmd = exectest.Command(t, nil, name, args...)
 	c.cmd.Dir = c.home
 	c.cmd.Env = append(os.Environ(), "HOME="+c.home, "TMPDIR="+c.home, "COX_SERVER=unix://"+c.home+"/none.sock") // no server of this machine has a part in it
 	c.cmd.Stderr = &c.err

@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/coxswain-sched/coxswain/internal/checkout"
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 // testInteractive: a pool where Slurm chooses the nodes: salloc with steps of the site's srun, also on
@@ -25,7 +26,7 @@ func (s *slurmSite) testInteractive(t *testing.T) {
 	s.addPool(t, "slurm-i", `slurm-i +slurm 2\S+ +up +4 `, append(s.byCommands(t), "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-i"))...)
 	names := s.slurmNames(t)
 	run := func(words ...string) (string, string, int) {
-		cmd := exec.Command(filepath.Join(names, words[0]), words[1:]...)
+		cmd := exectest.Command(t, nil, filepath.Join(names, words[0]), words[1:]...)
 		cmd.Env, cmd.Dir = s.environ(names), s.dir
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs

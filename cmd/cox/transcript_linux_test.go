@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 var record = flag.Bool("record", false, "record testdata/transcript anew, with a real server")
@@ -86,7 +87,7 @@ func TestRecordTranscripts(t *testing.T) {
 	}
 	env := append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), "COX_SERVER=unix://"+home+"/state/cox.sock")
 	sh := func(line string) string {
-		cmd := exec.Command("sh", "-c", line)
+		cmd := exectest.Command(t, nil, "sh", "-c", line)
 		cmd.Dir, cmd.Env = home, env
 		out, _ := cmd.CombinedOutput() // a failure is shown by what it prints
 		return string(out)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine/podscript"
 	"github.com/coxswain-sched/coxswain/engine/podscript/podscripttest"
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
@@ -212,7 +213,7 @@ func runScript(t *testing.T, text string, stop func(pid int)) (out string, code 
 	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("bash", name)
+	cmd := exectest.Command(t, nil, "bash", name)
 	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "SLURMD_NODENAME=here", "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=here", "SLURM_TASKS_PER_NODE=9", "SECRET=of the submitter", "COX_SECRETS_DIR=" + os.Getenv("COX_SECRETS_DIR")}
 	for _, g := range []string{"0", "1", "2"} {
 		cmd.Env = append(cmd.Env, "SLURM_JOB_NODELIST_HET_GROUP_"+g+"=here", "SLURM_TASKS_PER_NODE_HET_GROUP_"+g+"=9")

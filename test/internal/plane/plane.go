@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/daemon"
 )
@@ -90,12 +91,20 @@ func (p *Plane) Start(change ...func(*daemon.Options)) *Plane {
 	case err := <-ended:
 		cancel()
 		p.T.Fatalf("the server did not start: %v", err)
+	case <-time.After(patience):
+		cancel()
+		p.T.Fatalf("the server does not start\n%s", p.serverLog())
 	}
 	p.kill = nil
 	p.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			p.T.Errorf("the server ended: %v", err)
+		select {
+		case err := <-ended:
+			if err != nil {
+				p.T.Errorf("the server ended: %v", err)
+			}
+		case <-time.After(patience):
+			p.T.Errorf("the server does not end\n%s", p.serverLog())
 		}
 	})
 	return p
@@ -118,14 +127,25 @@ func (p *Plane) StartProcess(fault string) *Plane {
 	p.failOn(cmd.Start())
 	dead := make(chan struct{})
 	said := bufio.NewReader(out)
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	line, _ := said.ReadString('\n')
+	late.Stop()
 	go func() {
 		defer close(dead)
 		_, _ = io.Copy(io.Discard, said)
 		_ = cmd.Wait() // how it ends is the test's story
 	}()
 	end := func(sig os.Signal) func() {
-		return sync.OnceFunc(func() { _ = cmd.Process.Signal(sig); <-dead })
+		return sync.OnceFunc(func() {
+			_ = cmd.Process.Signal(sig)
+			select {
+			case <-dead:
+			case <-time.After(patience):
+				p.T.Errorf("the server does not end by %v\n%s", sig, p.serverLog())
+				_ = cmd.Process.Kill()
+				<-dead
+			}
+		})
 	}
 	p.stop, p.kill, p.dead = end(unix.SIGTERM), end(unix.SIGKILL), dead
 	if line != "ready\n" {
@@ -180,7 +200,7 @@ func (p *Plane) Run(env []string, name string, args ...string) (out, errs string
 	p.T.Helper()
 	self, err := os.Executable()
 	p.failOn(err)
-	cmd := exec.Command(self, args...)
+	cmd := exectest.Command(p.T, nil, self, args...)
 	cmd.Args[0], cmd.Dir = name, p.Dir
 	cmd.Env = append(append(os.Environ(), "COX_SERVER=unix://"+p.Config.Listen.Socket), env...)
 	var o, e writer
