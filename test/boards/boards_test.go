@@ -85,12 +85,12 @@ func (b board) grafana() object {
 		for k, q := range p.Queries {
 			targets = append(targets, object{"refId": string(rune('A' + k)), "datasource": source, "expr": q.Value, "legendFormat": q.Key, "instant": kind == "stat", "range": kind != "stat"})
 		}
-		defaults, options := object{"unit": unit, "min": 0}, object{"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+		defaults, options := object{"unit": unit, "min": 0}, object{"legend": object{"calcs": []string{}, "displayMode": "list", "placement": "bottom", "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}}
 		if p.Kind == "stack" {
 			defaults["custom"] = object{"stacking": object{"mode": "normal", "group": "A"}, "fillOpacity": 30}
 		}
 		if kind == "stat" {
-			options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "graphMode": "none", "colorMode": "value"}
+			options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "graphMode": "none", "colorMode": "value", "textMode": "auto", "justifyMode": "auto", "orientation": "auto", "wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard"}
 			if p.Title == "Version" {
 				options["textMode"] = "name"
 			}
@@ -104,8 +104,88 @@ func (b board) grafana() object {
 	return object{
 		"uid": "coxswain-" + b.File, "title": "Coxswain: " + b.Title, "description": b.About, "tags": []string{"coxswain"}, "schemaVersion": 39, "version": 1,
 		"editable": true, "graphTooltip": 1, "refresh": "30s", "time": object{"from": "now-6h", "to": "now"}, "timezone": "browser", "panels": panels,
-		"links":      []object{{"type": "dashboards", "title": "Coxswain", "tags": []string{"coxswain"}, "asDropdown": true, "includeVars": true, "keepTime": true}},
-		"templating": object{"list": []object{{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}}},
+		"links":       []object{{"type": "dashboards", "title": "Coxswain", "tags": []string{"coxswain"}, "icon": "external link", "tooltip": "", "url": "", "targetBlank": false, "asDropdown": true, "includeVars": true, "keepTime": true}},
+		"annotations": object{"list": []any{}},
+		"templating":  object{"list": []object{{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}}},
+	}
+}
+
+// TestBoardsFitGrafana reads the files as Grafana does: each panel has a number, a place of its own within the 24
+// columns, a kind with the options that Grafana's schema (kind dashboard, schemaVersion 39) requires, and queries with
+// letters of their own, to the data source that the board's variable chooses.
+//
+// Seen to fail with panels one above the other, and without an option of a legend.
+func TestBoardsFitGrafana(t *testing.T) {
+	required := map[string][]string{
+		"timeseries": {"legend.calcs", "legend.displayMode", "legend.placement", "legend.showLegend", "tooltip.mode", "tooltip.sort"},
+		"stat": {
+			"colorMode", "graphMode", "justifyMode", "orientation", "percentChangeColorMode", "reduceOptions.calcs", "showPercentChange", "textMode", "wideLayout",
+		},
+	}
+	for _, b := range readBoards(t) {
+		text, err := os.ReadFile(filepath.Join(folder, b.File+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read struct {
+			UID, Title string
+			Panels     []struct {
+				ID          int
+				Type, Title string
+				GridPos     struct{ X, Y, W, H int }
+				Options     map[string]any
+				Datasource  struct{ Type, UID string }
+				Targets     []struct {
+					RefID, Expr string
+					Datasource  struct{ Type, UID string }
+				}
+			}
+			Templating struct {
+				List []struct{ Name, Type, Query string }
+			}
+		}
+		if err := json.Unmarshal(text, &read); err != nil {
+			t.Fatal(err)
+		}
+		if v := read.Templating.List; read.UID == "" || len(read.UID) > 40 || len(v) != 1 || v[0].Name != "datasource" || v[0].Type != "datasource" || v[0].Query != "prometheus" {
+			t.Errorf("%s: uid %q, variables %+v", b.File, read.UID, v)
+		}
+		ids, taken := map[int]bool{}, map[[2]int]string{}
+		for _, p := range read.Panels {
+			wrong := func(format string, args ...any) {
+				t.Errorf("%s: %s: "+format, append([]any{b.File, p.Title}, args...)...)
+			}
+			if ids[p.ID] || p.ID == 0 || p.Title == "" || len(p.Targets) == 0 || len(p.Targets) > 26 {
+				wrong("number %d, %d queries", p.ID, len(p.Targets))
+			}
+			ids[p.ID] = true
+			if g := p.GridPos; g.W < 1 || g.H < 1 || g.X < 0 || g.X+g.W > 24 {
+				wrong("it is at %+v", g)
+			}
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" {
+						wrong("it is on %s", other)
+					}
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+			if required[p.Type] == nil {
+				wrong("Grafana has no panel %q", p.Type)
+			}
+			for _, option := range required[p.Type] {
+				if at, inside, _ := strings.Cut(option, "."); p.Options[at] == nil || inside != "" && p.Options[at].(object)[inside] == nil {
+					wrong("it has no option %s", option)
+				}
+			}
+			letters := map[string]bool{}
+			for _, q := range p.Targets {
+				if letters[q.RefID] || q.RefID == "" || q.Expr == "" || q.Datasource.UID != "${datasource}" || q.Datasource.Type != "prometheus" || p.Datasource != q.Datasource {
+					wrong("query %+v", q)
+				}
+				letters[q.RefID] = true
+			}
+		}
 	}
 }
 
