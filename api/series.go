@@ -16,6 +16,7 @@ type Series struct {
 	Start  time.Time `json:"start,omitzero" doc:"of the first interval"`
 	Step   float64   `json:"step" doc:"seconds of each interval; it doubles when there would be more than 240"`
 	Points int       `json:"points" doc:"intervals, at most 240; 0: nobody measured it"`
+	Note   string    `json:"note,omitempty" doc:"with 0 points: why there is no series"`
 
 	CPUs       []*float64 `json:"cpus" doc:"CPUs that were busy, on average, of all nodes"`
 	Memory     []*float64 `json:"memory" doc:"bytes of all nodes, the largest value that was seen"`
@@ -28,7 +29,7 @@ type Series struct {
 	Nodes     []NodeSeries   `json:"nodes" doc:"of an attempt of several nodes, at most 64"`
 	LeftNodes int            `json:"left_nodes,omitempty" doc:"nodes that are in cpus and memory alone"`
 	Devices   []DeviceSeries `json:"devices" doc:"by node and index, at most 512"`
-	Sources   []string       `json:"sources" doc:"supervisor (this machine), pod (the agent in the pods), nvml, dcgm (an exporter)"`
+	Sources   []string       `json:"sources" doc:"supervisor (this machine), pod (the agent in the pods), sstat (Slurm), nvml, dcgm (an exporter)"`
 }
 
 // NodeSeries is what the job used on one node.

@@ -358,8 +358,15 @@ type Relimiter interface {
 // UsageSampler is an optional ability: what a running attempt has used so far.
 type UsageSampler interface {
 	// Usage measures it, or returns what was measured a few seconds ago; nil: nothing is known. Of
-	// an attempt that does not run it is fault.Conflict.
+	// an attempt that does not run it is fault.Conflict. fault.Unsupported says why attempts of this pool are never
+	// measured.
 	Usage(ctx context.Context, ref Ref) (*rusage.Record, error)
+}
+
+// UsageOrigin is an optional ability of a UsageSampler: who measures. Without it, that is the agent in pods.
+type UsageOrigin interface {
+	// MeasuredBy names it in one word, for series of jobs.
+	MeasuredBy() string
 }
 
 // PodLister is an optional ability: attempts run in pods of a Kubernetes cluster.

@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -144,7 +145,7 @@ func Series(p Page, s *api.Series) string {
 	c := &card{p: p}
 	c.head("%s %s", s.Name, s.State)
 	if s.Points == 0 {
-		c.fact("series", "nobody measured it: it ran for a few seconds, its engine measures nothing, or the series was removed")
+		c.fact("series", cmp.Or(s.Note, "nobody measured it: it ran for a few seconds, its engine measures nothing, or the series was removed"))
 		return c.b.String()
 	}
 	step := time.Duration(s.Step * float64(time.Second))

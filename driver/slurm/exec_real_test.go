@@ -48,6 +48,7 @@ func TestExec(t *testing.T) {
 			t.Run("steps", x.steps)
 			t.Run("caller gone", x.callerGone)
 			t.Run("used", x.used)
+			t.Run("used so far", x.usedSoFar)
 			x.close(t)
 			if c.Modern {
 				return // its sshd takes long, and ssh is the same
@@ -77,7 +78,7 @@ func (x *inJob) open(t *testing.T, way command.Runner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.e, err = slurm.New(slurm.Config{Root: filepath.Join(x.dir, "state"), Pool: "slurm", Site: command.New(way), Room: locks, Privileged: true, Settle: 3 * time.Second, Usage: 20 * time.Second})
+	x.e, err = slurm.New(slurm.Config{Root: filepath.Join(x.dir, "state"), Pool: "slurm", Site: command.New(way), Room: locks, Privileged: true, Settle: 3 * time.Second, Usage: 20 * time.Second, LiveUsage: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,6 +298,46 @@ func (x *inJob) used(t *testing.T) {
 	}
 	if !slices.Contains(names, "0 busy 0") || !slices.Contains(names, "1 bad 6") {
 		t.Errorf("%q", names)
+	}
+}
+
+// usedSoFar: of a job that runs, Slurm says what its step uses now, once it has measured it.
+func (x *inJob) usedSoFar(t *testing.T) {
+	ref, stop := refTo(3), filepath.Join(x.dir, "stop")
+	script := "#!/bin/sh\nsrun -N1 -n2 sh -c 'while [ ! -e " + stop + " ]; do :; done'\n"
+	err := x.e.Launch(t.Context(), &engine.Launch{
+		Ref: ref, Job: &job.Job{ID: 3, Attempt: 1, Spec: &job.Spec{
+			Name: "busy", WorkDir: x.dir, Program: job.Program{Kind: job.Batch, ScriptName: "busy.sh"}, TimeLimit: 10 * time.Minute,
+			Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 2}}},
+		}},
+		Script: []byte(script), Env: environ[:1], Claims: []fleet.Claim{{Node: "all", Tasks: 2}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, x.e, func(r engine.Report) bool { return r.Ref == ref && r.Phase == engine.Running })
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var used *rusage.Record
+	for used == nil || used.Total.CPUTime() < time.Second || used.Total.Now == 0 || used.Step(0) == nil {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatalf("%+v", used)
+		}
+		if used, err = x.e.Usage(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used.Step(0).Tasks != 2 || used.Step(0).Running != 2 || used.Total.CPUTime() < used.Step(0).Sum.CPUTime() || used.At.IsZero() {
+		t.Errorf("%+v, %v", used, err)
+	}
+	if err := os.WriteFile(stop, nil, 0o644); err != nil { //nolint:gosec // of a test
+		t.Fatal(err)
+	}
+	ended(t, x.e, ref)
+	if _, err := x.e.Usage(t.Context(), ref); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("after its end: %v", err)
 	}
 }
 

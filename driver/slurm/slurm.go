@@ -86,6 +86,7 @@ type Config struct {
 	Senders  int           // submissions at once of one user, and of all together twice as many; 0: 16
 
 	Usage     time.Duration // how long the end of a job waits for what accounting says that it used; 0: a tenth of the time that it ran, 2 s at most
+	LiveUsage time.Duration // between two questions for what running jobs use; 0: 30 s. An answer that is slow makes it longer
 	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
 	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
 	Sweep     time.Duration // between two looks for old locks; 0: 1 h
@@ -110,6 +111,7 @@ type Engine struct {
 	gc         *garbageCollector
 	locks      *lockQuerier
 	usage      usageQuestions
+	live       liveUsage
 	secrets    *kit.HeldSecrets // of attempts that Slurm does not have
 	treesOnce  sync.Once
 	trees      *worktree.Store // of uploadTrees
@@ -166,6 +168,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Hints = cmp.Or(cfg.Hints, 50*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
 	cfg.Senders = cmp.Or(cfg.Senders, 16)
+	cfg.LiveUsage = cmp.Or(cfg.LiveUsage, 30*time.Second)
 	cfg.Tidy = cmp.Or(cfg.Tidy, time.Minute)
 	cfg.Adopt = cmp.Or(cfg.Adopt, 2*time.Minute)
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -152,4 +153,152 @@ func (q *usageQuestions) askAll(k *controller, by site.Accountant) {
 			}
 		}
 	}
+}
+
+// What running jobs use is asked of all at once, at most so many, and again after Config.LiveUsage, or after so many times as
+// long as the answer took: sstat asks the nodes of each.
+const (
+	liveShare    = 10
+	mostLiveJobs = 500
+)
+
+var (
+	_ engine.UsageSampler = (*Engine)(nil)
+	_ engine.UsageOrigin  = (*Engine)(nil)
+)
+
+// liveUsage is what running attempts have used, as the cluster said last.
+type liveUsage struct {
+	mu     sync.Mutex
+	of     map[engine.Ref]*sampledUse
+	next   time.Time     // when the cluster is asked again
+	err    error         // of the last question
+	asking chan struct{} // closed when the answer has come; nil: nobody asks
+}
+
+// sampledUse is what one attempt has used. A step that has ended counts with what was heard of it last.
+type sampledUse struct {
+	at    time.Time // zero: nothing was heard
+	steps map[int]rusage.Step
+	peak  int64 // bytes, of all steps at a time
+	now   int64
+}
+
+// MeasuredBy is engine.UsageOrigin's.
+func (e *Engine) MeasuredBy() string { return "sstat" }
+
+// Usage is what Slurm has measured of an attempt that runs; see engine.UsageSampler. One sstat asks for all attempts of
+// the pool, each 30 s at most. nil: nothing was measured yet.
+func (e *Engine) Usage(ctx context.Context, ref engine.Ref) (*rusage.Record, error) {
+	by, ok := e.cfg.Site.(site.Sampler)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "what running jobs use is not asked of this cluster")
+	}
+	running, hetero := e.runningJobs()
+	switch _, ok := running[ref]; {
+	case hetero[ref]:
+		return nil, fault.New(fault.Unsupported, "of a heterogeneous job, Slurm does not tell what all components use while they run")
+	case !ok:
+		return nil, fault.New(fault.Conflict, "attempt %s does not run", ref)
+	}
+	l := &e.live
+	l.mu.Lock()
+	if l.asking == nil && time.Now().After(l.next) && e.ctx.Err() == nil {
+		l.asking = make(chan struct{})
+		e.wg.Go(func() { l.askRunning(e.controller, by, running, e.cfg.LiveUsage) })
+	}
+	asking := l.asking
+	l.mu.Unlock()
+	if asking != nil {
+		select {
+		case <-asking:
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.of[ref]; u != nil && !u.at.IsZero() {
+		return u.record(), nil
+	}
+	return nil, l.err
+}
+
+// runningJobs are the numbers of the jobs of attempts that run, and those that are heterogeneous jobs, which have
+// several.
+func (e *Engine) runningJobs() (ids map[engine.Ref]uint32, hetero map[engine.Ref]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids, hetero = map[engine.Ref]uint32{}, map[engine.Ref]bool{}
+	for ref, a := range e.attempts {
+		switch {
+		case a.id == 0 || a.report.Phase != engine.Running || a.order == nil:
+		case len(a.order.Job.Spec.Groups) > 1:
+			hetero[ref] = true
+		default:
+			ids[ref] = a.id
+		}
+	}
+	return ids, hetero
+}
+
+// askRunning asks for attempts that run, those first of which was heard longest ago, and forgets the others.
+func (l *liveUsage) askRunning(k *controller, by site.Sampler, running map[engine.Ref]uint32, pause time.Duration) {
+	l.mu.Lock()
+	next, byID := make(map[engine.Ref]*sampledUse, len(running)), map[uint32]*sampledUse{}
+	for ref, id := range running {
+		u := l.of[ref]
+		if u == nil {
+			u = &sampledUse{steps: map[int]rusage.Step{}}
+		}
+		next[ref], byID[id] = u, u
+	}
+	l.of = next
+	ids := slices.SortedFunc(maps.Keys(byID), func(a, b uint32) int { return cmp.Or(byID[a].at.Compare(byID[b].at), cmp.Compare(a, b)) })
+	l.mu.Unlock()
+	ctx, cancel := k.callContext()
+	defer cancel()
+	begun := time.Now()
+	all, err := by.UsedNow(ctx, ids[:min(len(ids), mostLiveJobs)])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for i := range all {
+		if u := byID[all[i].ID]; u != nil {
+			u.add(now, all[i].Steps)
+		}
+	}
+	l.err, l.next = err, now.Add(max(pause, liveShare*now.Sub(begun)))
+	close(l.asking)
+	l.asking = nil
+}
+
+// add takes in what was said of the steps that run.
+func (u *sampledUse) add(now time.Time, steps []site.StepUse) {
+	u.at, u.now = now, 0
+	for i, s := range u.steps {
+		s.Running, s.Sum.Now = 0, 0
+		u.steps[i] = s
+	}
+	for i := range steps {
+		s := steps[i].Step
+		u.now += s.Sum.Now
+		s.Sum.Memory = max(s.Sum.Memory, u.steps[s.Step].Sum.Memory)
+		u.steps[s.Step] = s
+	}
+	u.peak = max(u.peak, u.now)
+}
+
+// record is what is known; nil: nothing.
+func (u *sampledUse) record() *rusage.Record {
+	var total rusage.Use
+	steps := slices.Collect(maps.Values(u.steps))
+	for i := range steps {
+		total = total.Plus(steps[i].Sum)
+	}
+	total.Memory, total.Now = u.peak, u.now
+	made := rusage.Make([]rusage.Node{{Use: total}}, [][]rusage.Step{steps})
+	if made != nil {
+		made.Nodes, made.At = nil, u.at // Slurm says nothing of nodes
+	}
+	return made
 }

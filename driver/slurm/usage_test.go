@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
@@ -108,5 +110,77 @@ func TestUsageOfSteps(t *testing.T) {
 		if got := c.usagePatience(j); got != want {
 			t.Errorf("a job of %s waits %s, want %s", ran, got, want)
 		}
+	}
+}
+
+// meter is a site that measures running jobs.
+type meter struct {
+	site.Site
+
+	asked [][]uint32
+	says  []site.JobUse
+	err   error
+}
+
+func (m *meter) UsedNow(_ context.Context, ids []uint32) ([]site.JobUse, error) {
+	m.asked = append(m.asked, ids)
+	return m.says, m.err
+}
+
+// TestLiveUsage: one question is for all attempts that run, and none follows before its time. A step that has ended
+// counts on with what was heard of it last. A heterogeneous job is not asked about, and an attempt that waits has no answer.
+//
+// Seen to fail with a question for each attempt, and with steps that are forgotten with their end.
+func TestLiveUsage(t *testing.T) {
+	m := &meter{}
+	e := &Engine{cfg: Config{Site: m, LiveUsage: time.Hour}, ctx: t.Context(), controller: &controller{ctx: t.Context(), patience: time.Minute}, attempts: map[engine.Ref]*attempt{}}
+	ref := func(n uint64) engine.Ref { return engine.Ref{Allocation: n, Attempt: 1} }
+	for id, groups := range map[uint32]int{1: 1, 2: 1, 3: 2, 4: 1} {
+		phase := engine.Running
+		if id == 4 {
+			phase = engine.Accepted
+		}
+		e.attempts[ref(uint64(id))] = &attempt{id: id, order: &order{Job: &job.Job{Spec: &job.Spec{Groups: make([]job.TaskGroup, groups)}}}, report: engine.Report{Phase: phase}}
+	}
+	step := func(number int, seconds, memory int64) site.StepUse {
+		return site.StepUse{Step: rusage.Step{Step: number, Tasks: 1, Running: 1, Sum: rusage.Use{Known: rusage.CPU | rusage.Memory, User: time.Duration(seconds) * time.Second, Memory: memory, Now: memory}}}
+	}
+	ask := func(n uint64) *rusage.Record {
+		t.Helper()
+		r, err := e.Usage(t.Context(), ref(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	m.says = []site.JobUse{{ID: 1, Steps: []site.StepUse{step(engine.BatchStep, 1, 10), step(0, 100, 50)}}}
+	if r := ask(1); r == nil || r.Total.CPUTime() != 101*time.Second || r.Total.Now != 60 || r.At.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	if r := ask(2); r != nil {
+		t.Errorf("nothing was heard of it, and it is %+v", r)
+	}
+	if want := [][]uint32{{1, 2}}; !reflect.DeepEqual(m.asked, want) {
+		t.Errorf("asked for %v, want %v", m.asked, want)
+	}
+	e.live.next = time.Time{}
+	m.says = []site.JobUse{{ID: 1, Steps: []site.StepUse{step(engine.BatchStep, 2, 10), step(1, 5, 20)}}, {ID: 2, Steps: []site.StepUse{step(0, 3, 7)}}}
+	r := ask(1)
+	if r.Total.CPUTime() != 107*time.Second || r.Total.Now != 30 || r.Total.Memory != 60 || r.Step(0).Running != 0 || r.Step(1).Running != 1 {
+		t.Errorf("after the end of a step: %+v", r)
+	}
+	if want := []uint32{2, 1}; !slices.Equal(m.asked[1], want) {
+		t.Errorf("asked for %v, want those first of which nothing was heard: %v", m.asked[1], want)
+	}
+	for n, want := range map[uint64]fault.Kind{3: fault.Unsupported, 4: fault.Conflict, 5: fault.Conflict} {
+		if _, err := e.Usage(t.Context(), ref(n)); fault.KindOf(err) != want {
+			t.Errorf("attempt %d: %v, want %s", n, err, want)
+		}
+	}
+	e.wg.Wait()
+	e.live.next, m.says, m.err = time.Time{}, nil, fault.New(fault.Unsupported, "Slurm measures nothing")
+	e.attempts[ref(6)] = &attempt{id: 6, order: e.attempts[ref(1)].order, report: engine.Report{Phase: engine.Running}}
+	if _, err := e.Usage(t.Context(), ref(6)); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"context"
 	"math"
 	"net/http"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -41,10 +43,12 @@ func (c *call) seriesOf(v *state.View) (*api.Series, error) {
 	empty := []*float64{}
 	out.CPUs, out.Memory, out.GPUs, out.GPUMemory = empty, empty, empty, empty
 	if c.s.cfg.Series == nil {
+		out.Note = "this server keeps no series"
 		return out, nil
 	}
 	s, err := c.s.cfg.Series.Read(v.Job.ID)
-	if fault.KindOf(err) == fault.NotFound && err != nil {
+	if fault.KindOf(err) == fault.NotFound && err != nil || err == nil && s.Points() == 0 {
+		out.Note = c.whyNoSeries(v)
 		return out, nil
 	}
 	if err != nil {
@@ -64,6 +68,34 @@ func (c *call) seriesOf(v *state.View) (*api.Series, error) {
 	busy, memory := s.GPUs()
 	out.GPUs, out.GPUMemory = shownLine(busy), shownLine(memory)
 	return out, nil
+}
+
+// askWithin is how long an engine may take to say why it measures nothing.
+const askWithin = 5 * time.Second
+
+// whyNoSeries says why a job has no series.
+func (c *call) whyNoSeries(v *state.View) string {
+	switch {
+	case v.Job.Started.IsZero():
+		return "the job has not started"
+	case v.Job.State != job.Running:
+		return "nobody measured the job, or its series was removed: a job that ended within seconds has none, and series are kept as long as the history, and as long as there is room (state.series)"
+	}
+	by := c.s.poolSampler(v.Pool)
+	if by == nil {
+		return "pool " + v.Pool + " gives no series: its engine does not say what running jobs use"
+	}
+	ctx, cancel := context.WithTimeout(c.Ctx(), askWithin)
+	defer cancel()
+	_, err := by.Usage(ctx, v.Ref)
+	if k := fault.KindOf(err); err == nil || k == fault.Conflict || k == fault.NotFound {
+		return "nothing was measured yet"
+	}
+	text := "pool " + v.Pool + " gives no series: " + err.Error()
+	if remedy := fault.Remedy(err); remedy != "" {
+		text += "; " + remedy
+	}
+	return text
 }
 
 // shownLine is a line as the API has it.

@@ -23,7 +23,7 @@ func (s *Service) registerUsage() {
 		Method: http.MethodGet, Path: "/v1/jobs/{job}/usage", Verb: auth.SeeJob, ID: "getUsage", Tag: "jobs", Owned: true,
 		Summary: "What a job used, by step and node",
 		About: "CPU time, memory, bytes read and written, GPUs, of the last attempt. Of a job that runs its engine measures it now, " +
-			"where it can (local pools and pods). The number of an array names a task of it, as with getJob.",
+			"where it can (local pools, pods, and Slurm with jobacct_gather). The number of an array names a task of it, as with getJob.",
 	}, func(c *call, in *JobPath) (*api.Usage, error) {
 		v, err := c.findAny(in.Job, auth.SeeJob)
 		if err != nil {
@@ -39,7 +39,8 @@ func (c *call) usageOf(v *state.View) (*api.Usage, error) {
 	if v.Job.State == job.Running && out.Used == nil {
 		if x := c.s.poolSampler(v.Pool); x != nil {
 			live, err := x.Usage(c.Ctx(), v.Ref)
-			if k := fault.KindOf(err); err != nil && k != fault.Conflict && k != fault.NotFound { // it ended just now
+			// It ended just now, or its pool does not say.
+			if k := fault.KindOf(err); err != nil && k != fault.Conflict && k != fault.NotFound && k != fault.Unsupported && k != fault.Permission {
 				return nil, err
 			}
 			out.Running, out.Used = err == nil, live

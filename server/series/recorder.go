@@ -277,6 +277,11 @@ func (r *Recorder) sourceOf(pool string) string {
 	if pool == r.cfg.Local {
 		return Supervisor
 	}
+	if r.cfg.Sampler != nil {
+		if x, ok := r.cfg.Sampler(pool).(engine.UsageOrigin); ok {
+			return x.MeasuredBy()
+		}
+	}
 	return Pod
 }
 

@@ -33,7 +33,7 @@ type Series struct {
 	Nodes     []NodeTrack   `json:"nodes,omitempty"`   // none if the attempt has one node
 	Devices   []DeviceTrack `json:"devices,omitempty"` // by node, then index
 	LeftNodes int           `json:"left_nodes,omitempty"`
-	Sources   []string      `json:"sources,omitempty"` // Supervisor, Pod, NVML, DCGM
+	Sources   []string      `json:"sources,omitempty"` // Supervisor, Pod, NVML, DCGM, or as the engine names it
 
 	Last baseline `json:"last"`
 }

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +36,88 @@ func (s *Site) Used(ctx context.Context, ids []uint32) ([]site.JobUse, error) {
 		return nil, err
 	}
 	return parseUsed(string(out))
+}
+
+var _ site.Sampler = (*Site)(nil)
+
+// spentNow are the fields asked of sstat for each step.
+var spentNow = []string{"JobID", "NTasks", "AveCPU", "AveRSS"}
+
+// UsedNow is site.Sampler's, by one sstat for all jobs. It asks the nodes of the jobs. That of a job which has just
+// ended says so and goes on with the others.
+func (s *Site) UsedNow(ctx context.Context, ids []uint32) ([]site.JobUse, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	config, err := s.runQuery(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return nil, err
+	}
+	if by := configValue(config, "JobAcctGatherType"); by == "" || by == "(null)" || strings.HasSuffix(by, "/none") {
+		return nil, fault.New(fault.Unsupported, "Slurm measures nothing while a job runs (JobAcctGatherType=%s)", cmp.Or(by, "none")).
+			Advise("set JobAcctGatherType=jobacct_gather/cgroup in slurm.conf, and restart slurmctld and every slurmd")
+	}
+	r, err := s.run.Run(ctx, Call{Name: "sstat", Args: []string{"--noheader", "--parsable2", "--allsteps", "--format=" + strings.Join(spentNow, ","), "--jobs=" + joinIDs(ids)}, Env: epoch, User: s.as})
+	if err != nil {
+		return nil, noAnswerError("sstat", err)
+	}
+	all, err := parseUsedNow(string(r.Stdout))
+	if err == nil && len(all) == 0 && r.Code != 0 && !strings.Contains(string(r.Stderr), "no steps running") {
+		err = refusalError("sstat", &r)
+	}
+	return all, err
+}
+
+// parseUsedNow reads sstat's rows: of each step that runs.
+func parseUsedNow(text string) ([]site.JobUse, error) {
+	var all []site.JobUse
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		number, step, isStep := strings.Cut(fields[0], ".")
+		id, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || len(fields) != len(spentNow) {
+			return nil, fault.New(fault.Unavailable, "sstat answered %q, of which %d fields were expected", strings.TrimSpace(line), len(spentNow))
+		}
+		var u site.StepUse
+		if !isStep || !numberStep(&u, step) {
+			continue
+		}
+		u.Tasks, _ = strconv.Atoi(fields[1])
+		u.Tasks = max(u.Tasks, 1)
+		u.Running = u.Tasks
+		if each, known := parseCPUTime(fields[2]); known {
+			u.Sum.Known |= rusage.CPU
+			u.Sum.User = each * time.Duration(u.Tasks)
+		}
+		if each, known := parseSize(fields[3]); known {
+			u.Sum.Known |= rusage.Memory
+			u.Sum.Memory = each * int64(u.Tasks)
+			u.Sum.Now = u.Sum.Memory
+		}
+		i := slices.IndexFunc(all, func(j site.JobUse) bool { return j.ID == uint32(id) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, site.JobUse{ID: uint32(id)})
+		}
+		all[i].Steps = append(all[i].Steps, u)
+	}
+	return all, nil
+}
+
+// numberStep gives a step the number of its name; false: it is of a kind that has none here.
+func numberStep(u *site.StepUse, step string) bool {
+	switch step {
+	case "batch":
+		u.Step.Step = engine.BatchStep
+		return true
+	case "extern":
+		u.Step.Step = engine.ExternStep
+		return true
+	}
+	number, _, _ := strings.Cut(step, "+")
+	n, err := strconv.Atoi(number)
+	u.Step.Step = n
+	return err == nil // "interactive" has none
 }
 
 // parseUsed reads sacct's rows: of each job, and below it those of its steps.
@@ -74,16 +158,8 @@ func parseUsed(text string) ([]site.JobUse, error) {
 
 // parseStepUse reads the row of a step; false: it is of a kind that has no number here.
 func parseStepUse(step string, row map[string]string) (u site.StepUse, ok bool, err error) {
-	switch step {
-	case "batch":
-		u.Step.Step = engine.BatchStep
-	case "extern":
-		u.Step.Step = engine.ExternStep
-	default:
-		number, _, _ := strings.Cut(step, "+")
-		if u.Step.Step, err = strconv.Atoi(number); err != nil {
-			return u, false, nil //nolint:nilerr // "interactive"
-		}
+	if !numberStep(&u, step) {
+		return u, false, nil
 	}
 	u.Name, u.Started, u.Ended = row["JobName"], parseTime(row["Start"]), parseTime(row["End"])
 	u.Tasks, _ = strconv.Atoi(row["NTasks"])

@@ -1,11 +1,14 @@
 package command
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
@@ -60,5 +63,32 @@ func TestUsedIsRead(t *testing.T) {
 	}
 	if n, ok := parseSize(""); ok {
 		t.Errorf("no size is %d", n)
+	}
+}
+
+// TestUsedNowIsRead: rows as sstat prints them. A step is numbered as in accounting, its use is that of all its tasks.
+//
+// Seen to fail with the use of one task.
+func TestUsedNowIsRead(t *testing.T) {
+	got, err := parseUsedNow("7.extern|1|00:00:00|0\n7.batch|1|00:01:02.500|4096K\n7.0|4|1-00:00:10|1.50G\n9.interactive|1|00:00:01|1M\n9.12+0|1||\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, j := range got {
+		for i := range j.Steps {
+			s := &j.Steps[i]
+			rows = append(rows, fmt.Sprintf("%d.%d %d %s %d", j.ID, s.Step.Step, s.Running, s.Sum.CPUTime(), s.Sum.Now))
+		}
+	}
+	want := []string{fmt.Sprintf("7.%d 1 0s 0", engine.ExternStep), fmt.Sprintf("7.%d 1 1m2.5s 4194304", engine.BatchStep), "7.0 4 96h0m40s 6442450944", "9.12 1 0s 0"}
+	if !slices.Equal(rows, want) {
+		t.Errorf("%q, want %q", rows, want)
+	}
+	if last := got[1].Steps[0].Sum; last.Known != 0 {
+		t.Errorf("of a step that was not measured: %+v", last)
+	}
+	if _, err := parseUsedNow("slurmctld is busy\n"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
 	}
 }

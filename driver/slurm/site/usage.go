@@ -16,6 +16,13 @@ type Accountant interface {
 	Used(ctx context.Context, ids []uint32) ([]JobUse, error)
 }
 
+// Sampler is an optional ability of a Site: what the steps of running jobs have used so far.
+type Sampler interface {
+	// UsedNow says it of jobs that run, by number, of all in one question. A step that has ended is left out, and so
+	// are jobs without a step that runs. Memory is what is in use now. fault.Unsupported: the cluster does not measure.
+	UsedNow(ctx context.Context, ids []uint32) ([]JobUse, error)
+}
+
 // JobUse is what the steps of a job used.
 type JobUse struct {
 	ID        uint32

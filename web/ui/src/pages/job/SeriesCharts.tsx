@@ -2,6 +2,7 @@ import { useSeries } from "../../api/queries";
 import type { Job, JobSeries } from "../../api/types";
 import { Card } from "../../components/Card";
 import { Chart, type Series } from "../../components/Chart";
+import { Empty } from "../../components/Empty";
 import { ProblemView } from "../../components/Problem";
 import { bytes, number } from "../../format/number";
 import { unix } from "../../format/time";
@@ -12,7 +13,8 @@ export function SeriesCharts({ job }: { job: Job }) {
   const query = useSeries(job.name, job.state === "RUNNING");
   if (query.error) return <ProblemView error={query.error} />;
   const series = query.data;
-  if (!series || series.points === 0) return null;
+  if (!series) return null;
+  if (series.points === 0) return series.note ? <Empty><p>No use over time: {series.note}.</p></Empty> : null;
   const start = unix(series.start);
   const times = Array.from({ length: series.points }, (_, i) => start + (i + 0.5) * series.step);
   const held = (value: number | undefined): Series[] => (value ? [{ label: "held", values: times.map(() => value), tone: "plain" }] : []);
