@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,10 @@ type JobRow struct {
 type Query struct {
 	Users, Accounts, Partitions, QOS, States, Names []string
 
+	// Text is a part of the name, the user or the account of a job, where letters of ASCII in upper and
+	// lower case are the same; empty: any. No index has it: the rows that the other fields leave are looked at.
+	Text string
+
 	IDs   []uint64
 	Array uint64 // the tasks of this array
 
@@ -51,6 +56,7 @@ type Query struct {
 func (q *Query) Match(r *JobRow) bool {
 	return isListed(q.Users, r.User) && isListed(q.Accounts, r.Account) && isListed(q.Partitions, r.Partition) &&
 		isListed(q.QOS, r.QOS) && isListed(q.States, r.State) && isListed(q.Names, r.Name) && isListed(q.IDs, r.ID) &&
+		q.MatchText(r.Name, r.User, r.Account) &&
 		(q.Array == 0 || q.Array == r.Array) && (!q.Final || r.Final) &&
 		(q.From.IsZero() || r.Ended.IsZero() || !r.Ended.Before(q.From)) &&
 		(q.To.IsZero() || r.Submitted.Before(q.To))
@@ -105,4 +111,20 @@ type PurgeResult struct {
 	Blobs   int
 	Bytes   int64 // of blobs, given back to the file system
 	More    bool  // the limit ended the call: call again
+}
+
+// MatchText says whether one of the texts has Text in it.
+func (q *Query) MatchText(texts ...string) bool {
+	part := LowerASCII(q.Text)
+	return part == "" || slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(LowerASCII(s), part) })
+}
+
+// LowerASCII is a text with the letters of ASCII in lower case, by which Query.Text is compared.
+func LowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
 }

@@ -22,6 +22,8 @@ import (
 
 type historyInput struct {
 	SelectQuery
+	Match   string   `query:"match" doc:"jobs whose name, user or account has this text in it, in upper or lower case. No index has it: add users, accounts or ids where there are millions of jobs"`
+	Sort    string   `query:"sort" doc:"-id alone, the order that the list has: stored jobs are not sorted otherwise"`
 	From    string   `query:"from" doc:"RFC 3339: jobs that lived at that time or later"`
 	To      string   `query:"to" doc:"RFC 3339: jobs that were submitted before"`
 	Limit   int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
@@ -280,7 +282,7 @@ func (c *call) historyByName(q *store.Query, texts []string, limit int, p *page)
 // matchesQuery is store.Query.Match for a view.
 func matchesQuery(q *store.Query, v *state.View) bool {
 	j, s := &v.Job, v.Job.Spec
-	return (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && isAmong(q.Users, s.Owner.User) && isAmong(q.Accounts, s.Account) && isAmong(q.QOS, s.QOS) && isAmong(q.Names, s.Name) &&
+	return q.MatchText(s.Name, s.Owner.User, s.Account) && (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && isAmong(q.Users, s.Owner.User) && isAmong(q.Accounts, s.Account) && isAmong(q.QOS, s.QOS) && isAmong(q.Names, s.Name) &&
 		isAmong(q.States, j.State.String()) &&
 		(len(q.Partitions) == 0 || slices.ContainsFunc(s.Partitions, func(p string) bool { return slices.Contains(q.Partitions, p) })) &&
 		(q.From.IsZero() || j.Ended.IsZero() || !j.Ended.Before(q.From)) && (q.To.IsZero() || j.Submitted.Before(q.To))
@@ -288,7 +290,10 @@ func matchesQuery(q *store.Query, v *state.View) bool {
 
 // historyQuery reads the parameters.
 func (s *Service) historyQuery(c *call, in *historyInput) (*store.Query, error) {
-	q := &store.Query{Accounts: in.Accounts, Partitions: in.Partitions, QOS: in.QOS, Names: in.Names}
+	if in.Sort != "" && in.Sort != "-id" {
+		return nil, fault.New(fault.Invalid, "sort: stored jobs are not sorted by %q", in.Sort).Advise("leave it out, or give -id: the newest job comes first. GET /v1/jobs sorts the jobs in memory")
+	}
+	q := &store.Query{Accounts: in.Accounts, Partitions: in.Partitions, QOS: in.QOS, Names: in.Names, Text: in.Match}
 	for _, u := range in.Users {
 		name := u
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {

@@ -246,8 +246,16 @@ func TestHistoryPagesAndForms(t *testing.T) {
 			t.Errorf("%v: %q, not %q", q.IDs, got, want)
 		}
 	}
-	resp, body := r.Ask(t, "GET", "/v1/history?from=yesterday", r.Token(t, "anna", nil), "")
+	anna := r.Token(t, "anna", nil)
+	resp, body := r.Ask(t, "GET", "/v1/history?from=yesterday", anna, "")
 	servertest.CheckRefusal(t, "from", resp, body, 400, fault.Invalid, "yesterday")
+	for query, want := range map[string]int{"sort=-id&match=NNA": 7, "match=nobody": 0, "match=anna&ids=6": 2, "match=nobody&ids=6": 0} {
+		if resp, body := r.Ask(t, "GET", "/v1/history?columns=id&"+query, anna, ""); resp.StatusCode != 200 || strings.Count(body, "\n") != want {
+			t.Errorf("%s: %d %q, want %d jobs", query, resp.StatusCode, body, want)
+		}
+	}
+	resp, body = r.Ask(t, "GET", "/v1/history?sort=ended", anna, "")
+	servertest.CheckRefusal(t, "sort", resp, body, 400, fault.Invalid, "ended")
 }
 
 // BenchmarkList is 10,000 rows of 12 columns, as squeue asks for them.

@@ -415,6 +415,7 @@ func (p *Plane) History(_ context.Context, q store.Query, f func(*state.View) bo
 		id := uint64(v.Job.ID)
 		if q.Below != 0 && id >= q.Below || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) ||
 			len(q.Users) > 0 && !slices.Contains(q.Users, v.Job.Spec.Owner.User) ||
+			!q.MatchText(v.Job.Spec.Name, v.Job.Spec.Owner.User, v.Job.Spec.Account) ||
 			q.Array != 0 && (v.Job.Array == nil || uint64(v.Job.Array.Job) != q.Array) {
 			continue
 		}

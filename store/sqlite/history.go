@@ -138,6 +138,10 @@ func historyWhere(q *store.Query) (where string, args []driver.Value) {
 			add(amongValues(l.column, l.list))
 		}
 	}
+	if q.Text != "" {
+		text := store.LowerASCII(q.Text)
+		add("(instr(lower(name), ?) > 0 OR instr(lower(user), ?) > 0 OR instr(lower(account), ?) > 0)", text, text, text)
+	}
 	if len(q.IDs) > 0 {
 		add(amongValues("id", q.IDs))
 	}

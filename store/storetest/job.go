@@ -105,7 +105,7 @@ func testHistory(t *testing.T, h Harness) {
 	var all []store.JobRow
 	for id := uint64(1); id <= 1400; id++ {
 		r := store.JobRow{
-			ID: id, Task: -1, Name: name("n", 4), User: name("u", 5), Account: name("a", 3), Partition: name("p", 3), QOS: name("q", 2),
+			ID: id, Task: -1, Name: name("n", 4), User: name("u", 5), Account: name("A", 3), Partition: name("p", 3), QOS: name("q", 2),
 			State: name("s", 3), Submitted: timeAt(rnd.IntN(1000)),
 		}
 		if rnd.IntN(4) == 0 {
@@ -132,7 +132,8 @@ func testHistory(t *testing.T, h Harness) {
 	}
 	for range queries {
 		q := store.Query{
-			Users: maybe("u", 5), Accounts: maybe("a", 3), Partitions: maybe("p", 3), QOS: maybe("q", 2), States: maybe("s", 3), Names: maybe("n", 4),
+			Users: maybe("u", 5), Accounts: maybe("A", 3), Partitions: maybe("p", 3), QOS: maybe("q", 2), States: maybe("s", 3), Names: maybe("n", 4),
+			Text:  []string{"", "", "", "N1", "u", "zz", "a2"}[rnd.IntN(7)],
 			Final: rnd.IntN(2) == 0, Limit: rnd.IntN(2) * rnd.IntN(900),
 		}
 		if rnd.IntN(3) == 0 {

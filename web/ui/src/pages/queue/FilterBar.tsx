@@ -3,10 +3,13 @@ import { useJobCounts, useServer } from "../../api/queries";
 import type { JobCounts } from "../../api/types";
 import { Segments } from "../../components/Segments";
 import { number } from "../../format/number";
-import { fields, parametersOf, parseTyped, setField, type Filter, type View } from "./useQueueFilter";
+import { fields, parametersOf, parseTyped, setField, type Field, type Filter, type View } from "./useQueueFilter";
 import "./FilterBar.css";
 
 const viewLabels: [View, string][] = [["live", "Live"], ["running", "Running"], ["waiting", "Waiting"], ["ended", "Ended"]];
+
+// Fields by which stored jobs cannot be found.
+const notStored: readonly Field[] = ["pool", "reason"];
 
 /** What narrows the queue. Every choice is a part of the address. */
 export function FilterBar({ filter }: { filter: Filter }) {
@@ -45,7 +48,7 @@ export function FilterBar({ filter }: { filter: Filter }) {
         const value = filter.values[field];
         return value === undefined ? null : (
           <button type="button" key={field} className="filter-chip" onClick={() => setField(field, "")} aria-label={`Remove the filter ${field} ${value}`}>
-            {field}: <b>{value}</b> <span aria-hidden="true">×</span>
+            {field}: <b>{value}</b>{filter.view === "ended" && notStored.includes(field) ? " (not for ended jobs)" : ""} <span aria-hidden="true">×</span>
           </button>
         );
       })}

@@ -7,9 +7,9 @@ import { parametersOf, type Filter } from "./useQueueFilter";
 
 const pageSize = 100;
 
-/** The jobs that ended, newest first. Nobody counts them: more come as the reader scrolls. */
+/** The jobs that ended, newest first. The API does not count them: more come as the reader scrolls. */
 export function useHistory(filter: Filter): Queue & { hasMore: boolean } {
-  const { match: _, reasons: __, pools: ___, ...parameters } = parametersOf(filter);
+  const { reasons: _, pools: __, ...parameters } = parametersOf(filter);
   const key = ["history", parameters];
   const client = useQueryClient();
   const query = useInfiniteQuery({
