@@ -29,7 +29,7 @@ func conformFences(t *testing.T, l *lab.Lab, b *bench) {
 	h.Outside = enginetest.Outside{
 		Start: func(t *testing.T, _ engine.Engine, node string) (runs bool, end func()) {
 			id, _, _ := strings.Cut(strings.TrimSpace(l.Run(t, "sbatch", "--parsable", "--nodelist="+node, "--output=/dev/null", "--mem=1M", "--wrap=exec sleep 600")), ";")
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 				state, reason, _ := strings.Cut(strings.TrimSpace(l.Run(t, "squeue", "--noheader", "--jobs="+id, "--format=%T|%r")), "|")
 				if runs = state == "RUNNING"; runs || state == "PENDING" && strings.Contains(reason, "Node") {
 					break

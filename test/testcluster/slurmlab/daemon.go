@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -268,12 +269,54 @@ func (l *Lab) daemonByName(t testing.TB, name string) *daemon {
 	return d
 }
 
-// installSQL makes an empty database.
+// installSQL makes an empty database. The first one of a version of MariaDB is kept in the cache, and
+// others are copies of it: to make one takes as long as to start all else of a lab.
 func (l *Lab) installSQL(ctx context.Context) error {
+	kept := keptSQL()
+	if _, err := os.Stat(kept); kept != "" && err == nil {
+		return copySQL(ctx, kept+"/.", l.Dir+"/sql")
+	}
 	out, err := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+l.Dir+"/sql", "--skip-test-db",
 		"--auth-root-authentication-method=normal", "--innodb-log-file-size=32M", "--tmpdir="+l.Dir+"/sql").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
+	}
+	if kept == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return err
+	}
+	part, err := os.MkdirTemp(filepath.Dir(kept), ".sql-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(part)
+	if err := copySQL(ctx, l.Dir+"/sql/.", part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, kept); err != nil && !errors.Is(err, fs.ErrExist) { // another lab was first
+		return err
+	}
+	return nil
+}
+
+// keptSQL is the folder of the empty database of this machine's MariaDB; empty: there is no cache.
+func keptSQL() string {
+	cache := os.Getenv("COX_CACHE")
+	if home, err := os.UserHomeDir(); cache == "" && err == nil {
+		cache = filepath.Join(home, ".cache", "coxswain")
+	}
+	info, err := os.Stat("/usr/sbin/mariadbd")
+	if err != nil || cache == "" {
+		return ""
+	}
+	return filepath.Join(cache, "slurm-sql", fmt.Sprintf("%d-%d", info.Size(), info.ModTime().Unix()))
+}
+
+func copySQL(ctx context.Context, from, to string) error {
+	if out, err := exec.CommandContext(ctx, "cp", "-a", "--sparse=always", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy the empty database: %w: %s", err, out)
 	}
 	return nil
 }
