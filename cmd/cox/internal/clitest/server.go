@@ -115,7 +115,11 @@ func Run(t *testing.T, root func(*cli.App) *cobra.Command, server, stdin string,
 	a := cli.New()
 	a.In, a.Out, a.Err = strings.NewReader(stdin), &out, &err
 	a.Now = func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // of a cluster on a machine under load
+	ctx := t.Context()
+	if ctx.Err() != nil { // in a Cleanup
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // of a cluster on a machine under load
 	defer cancel()
 	cox := root(a)
 	if cmd, _, err := cox.Find(args); server != "" && (err != nil || !cli.IsLocal(cmd)) {
