@@ -14,7 +14,7 @@ export function SeriesCharts({ job }: { job: Job }) {
   if (query.error) return <ProblemView error={query.error} />;
   const series = query.data;
   if (!series) return null;
-  if (series.points === 0) return series.note ? <Empty><p>No use over time: {series.note}.</p></Empty> : null;
+  if (series.points === 0) return series.note && series.state !== "PENDING" ? <Empty><p>No use over time: {series.note}.</p></Empty> : null;
   const start = unix(series.start);
   const times = Array.from({ length: series.points }, (_, i) => start + (i + 0.5) * series.step);
   const held = (value: number | undefined): Series[] => (value ? [{ label: "held", values: times.map(() => value), tone: "plain" }] : []);
