@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 // site is a server with two virtual nodes.
@@ -42,7 +44,7 @@ func newSite(t *testing.T, dir, room string) *site {
 }
 
 func (s *site) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(s.bin, args...) //nolint:gosec // the program under test
+	cmd := exectest.Command(s.t, nil, s.bin, args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "COX_SERVER=unix://"+s.dir+"/state/cox.sock")
 	return cmd

@@ -23,6 +23,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/internal/exectest"
 )
 
 // replicaVariable has a test binary serve instead: its value is what each answer says.
@@ -155,7 +156,7 @@ func (s *site) up() { s.cox("up", "-d", "--config", s.dir+"/cox.yaml") }
 // cox runs a command, which has to succeed.
 func (s *site) cox(args ...string) string {
 	s.t.Helper()
-	cmd := exec.Command(s.bin+"/cox", args...)
+	cmd := exectest.Command(s.t, nil, s.bin+"/cox", args...)
 	cmd.Env = append(os.Environ(), "COX_SERVER=unix://"+s.dir+"/cox.sock")
 	if args[0] == "up" {
 		cmd.Env = os.Environ()
