@@ -119,6 +119,12 @@ const flows = {
     await page.keyboard.press("/");
     assert.equal(await page.evaluate(() => document.activeElement.type), "search");
   },
+  "ended jobs are found by a text": async () => {
+    await open("/queue?view=ended&find=ONERROR");
+    await page.getByRole("row", { name: /onerror/ }).first().waitFor();
+    await open("/queue?view=ended&find=nothing-like-it");
+    assert.equal(await page.getByRole("row", { name: /onerror/ }).count(), 0);
+  },
   "what users write is text everywhere": async () => {
     await open(`/jobs/${canaryJob}?tab=log`);
     await page.getByRole("log").getByText(canary, { exact: false }).first().waitFor();
