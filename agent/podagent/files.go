@@ -98,6 +98,7 @@ func (m *member) filesUnpacked(err error) {
 		err = m.beginAttempt()
 	}
 	if err != nil {
+		m.own.noFiles = true
 		m.own.markLost(fmt.Sprintf("%s: the working directory %s: %s", m.name, m.plan.Upload.Dir, Message(err)))
 	}
 }
@@ -187,7 +188,7 @@ func (m *member) missingFiles() string {
 func (m *member) helloOf() (h hello, ok bool) {
 	h = hello{Ref: m.plan.Ref, Dir: m.at.Dir}
 	if m.own.lost {
-		h.Why = m.own.why
+		h.Why, h.NoFiles = m.own.why, m.own.noFiles
 	}
 	return h, m.begun || m.own.lost
 }

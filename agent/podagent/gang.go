@@ -124,7 +124,7 @@ func (g *gang) memberAttached(p *memberState, l *link, h hello, c *tls.Conn) {
 		g.own.addr, _, _ = net.SplitHostPort(c.LocalAddr().String())
 	}
 	if h.Why != "" {
-		p.said = true
+		p.said, p.noFiles = true, h.NoFiles
 		p.markLost(h.Why)
 		return
 	}
@@ -214,7 +214,7 @@ func causeOf(p *memberState) engine.Cause {
 	switch {
 	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped || p.state.Cause == engine.Refused:
 		return p.state.Cause
-	case p.lost && p.index > 0 && !p.state.Refused: // one that refused said why before it went
+	case p.lost && p.index > 0 && !p.state.Refused && !p.noFiles: // one that refused said why before it went
 		return engine.Unready
 	}
 	return engine.LaunchFailed

@@ -60,14 +60,16 @@ type memberState struct {
 	dir   string // its Dir
 	addr  string // by which it is reached
 	state attempt.State
-	link  *link          // to its supervisor; nil: none
-	turn  uint64         // of the last Hold that it was told over the link
-	met   bool           // it was reached
-	lost  bool           // its supervisor is dead, or it is not to be reached any more
-	said  bool           // it says so itself
-	why   string         // what is worth saying of that
-	last  error          // of the last attempt to reach it
-	told  []engine.Cause // with which it was told to end; member 0 only
+	link  *link  // to its supervisor; nil: none
+	turn  uint64 // of the last Hold that it was told over the link
+	met   bool   // it was reached
+	lost  bool   // its supervisor is dead, or it is not to be reached any more
+	said  bool   // it says so itself
+	why   string // what is worth saying of that
+	// noFiles says that it is lost because the working directory could not be made there.
+	noFiles bool
+	last    error          // of the last attempt to reach it
+	told    []engine.Cause // with which it was told to end; member 0 only
 }
 
 // isGone reports whether nothing more is heard of it.
@@ -208,9 +210,10 @@ func (m *member) supervisorDied(how string) {
 
 // hello is what a member says first to member 0.
 type hello struct {
-	Ref engine.Ref `json:"ref"`
-	Dir string     `json:"dir"`
-	Why string     `json:"why,omitempty"` // its supervisor is dead
+	Ref     engine.Ref `json:"ref"`
+	Dir     string     `json:"dir"`
+	Why     string     `json:"why,omitempty"`      // its supervisor is dead
+	NoFiles bool       `json:"no_files,omitempty"` // Why is that the working directory could not be made
 }
 
 // serveMember serves a connection of another member; called by the tunnel.
