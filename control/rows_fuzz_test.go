@@ -107,7 +107,7 @@ func refusalOf(err error) error {
 // TestSweepOfRows changes one place of one row's detail, of a column that a start uses,
 // or of the document at a time.
 func TestSweepOfRows(t *testing.T) {
-	whole, one := thorough()
+	whole, one := thorough(t)
 	rows, doc := projection(t)
 	try := func(t *testing.T, n int, what string, rows []store.JobRow, doc []byte) {
 		if n%one != 0 {
