@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/eligible"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -248,10 +249,15 @@ func (e *JobRecord) ensureAttempt() *Attempt {
 	return e.Last
 }
 
-// waitReason is the first reason why it waits.
+// waitReason is the first reason why it waits. A job that is held has one before the core has looked at it.
 func (e *JobRecord) waitReason() reason.Reason {
-	if e.Why == nil || e.State != job.Pending {
+	switch {
+	case e.State != job.Pending, e.Why == nil && e.Flags&job.Held == 0:
 		return reason.Reason{}
+	case e.Why == nil:
+		r := eligible.HeldBy(e.Flags, e.ExtraOrZero().Failed)
+		r.Since = e.Since
+		return r
 	}
 	r := *e.Why
 	r.Since, r.Ahead, r.Job = e.Since, int(e.Ahead), uint64(e.Before)

@@ -32,7 +32,7 @@ type Facts struct {
 func Check(f Facts) reason.Reason {
 	switch {
 	case f.Flags&job.Held != 0:
-		return heldBy(f)
+		return HeldBy(f.Flags, f.Failed)
 	case f.Depends.Verdict == Never:
 		return reason.Reason{Code: reason.DependNever, Want: f.Depends.Clause}
 	case f.Depends.Verdict == Waits:
@@ -47,11 +47,12 @@ func Check(f Facts) reason.Reason {
 	return reason.Reason{}
 }
 
-func heldBy(f Facts) reason.Reason {
+// HeldBy is the reason of a job that is held, by its flags and the number of attempts that failed in a row.
+func HeldBy(flags job.Flags, failed int) reason.Reason {
 	switch {
-	case f.Flags&job.HeldFailed != 0:
-		return reason.Reason{Code: reason.MaxRequeue, Need: int64(f.Failed)}
-	case f.Flags&job.HeldAdmin != 0:
+	case flags&job.HeldFailed != 0:
+		return reason.Reason{Code: reason.MaxRequeue, Need: int64(failed)}
+	case flags&job.HeldAdmin != 0:
 		return reason.Reason{Code: reason.HeldAdmin}
 	}
 	return reason.Reason{Code: reason.HeldUser}
