@@ -17,6 +17,7 @@ interface ChartProps {
   times: readonly number[]; // Unix seconds, ascending
   series: readonly Series[];
   max?: number; // of the values; left out: the largest
+  step?: number; // seconds: each value is of a part of the time that is so long, with its time in the middle, and a bar
   format?: (value: number) => string;
 }
 
@@ -27,7 +28,7 @@ const calendar = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "shor
 const day = 86_400; // seconds: the times of a longer chart have their dates
 
 /** Values over time. */
-export function Chart({ label, times, series, max, format = (value) => String(value) }: ChartProps) {
+export function Chart({ label, times, series, max, step = 0, format = (value) => String(value) }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const theme = useTheme();
@@ -48,10 +49,10 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       height,
       legend: { show: series.length > 1 },
       cursor: { y: false },
-      scales: { x: { range: (_, first, last) => [first ?? 0, Math.max(last ?? 0, (first ?? 0) + least)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
+      scales: { x: { range: (_, first, last) => [(first ?? 0) - step / 2, Math.max((last ?? 0) + step / 2, (first ?? 0) + least)] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), max ?? Math.max(1, (high ?? 1) * 1.1)] } },
       axes: [{ ...axis, space: 80, values: (_, marks) => marks.map((mark) => latest.current.timeOf(mark)) }, { ...axis, size: 66, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) }],
       series: [{ label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : latest.current.timeOf(at)) }, ...series.map((each) => ({
-        label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false },
+        label: each.label, stroke: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), width: 1.5, points: { show: false }, ...(step > 0 && uPlot.paths.bars ? { fill: colour(`--${each.tone === "plain" ? "text-faint" : each.tone}`), paths: uPlot.paths.bars({ size: [0.8, 60] }) } : {}),
         value: (_: uPlot, value: number | null) => (value === null ? "–" : latest.current.format(value)),
       }))],
     }, latest.current.data, element);
@@ -63,7 +64,7 @@ export function Chart({ label, times, series, max, format = (value) => String(va
       plot.current = undefined;
     };
     // The plot is made anew for other series and other colours; new values go into it below.
-  }, [shape, max, theme]);
+  }, [shape, max, step, theme]);
 
   useEffect(() => plot.current?.setData(data));
   return <div className="chart" ref={box} role="img" aria-label={label} />;

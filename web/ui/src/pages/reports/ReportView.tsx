@@ -1,22 +1,34 @@
 import type { Answer } from "../../api/client";
 import { BudgetTable } from "./BudgetTable";
 import { Card } from "../../components/Card";
+import { Chart } from "../../components/Chart";
 import { Empty } from "../../components/Empty";
 import { Meter } from "../../components/Meter";
 import { When } from "../../components/When";
+import { number } from "../../format/number";
 import { unix } from "../../format/time";
+import { ReportBars } from "./ReportBars";
+import { barPlot, timePlot } from "./reportPlots";
 import { reportColumns, rowName, type ReportColumn, type Row } from "./reportColumns";
 import type { Kind } from "./reportChoice";
 
 export type Report = Answer<"/v1/reports/{kind}", "get">;
 
-/** The rows of a report with their sum, and what a reader has to know of them. */
+/** What a report looks like, its rows with their sum, and what a reader has to know of them. */
 export function ReportView({ report }: { report: Report }) {
   const rows = report.rows ?? [];
   const columns = (reportColumns[report.kind as Kind] ?? []).filter((column) => [...rows, report.total].some((row) => row?.[column.field] !== undefined));
   if (rows.length === 0) return <Empty><p>No job ran in this time.</p></Empty>;
+  const bars = barPlot(report);
+  const overTime = timePlot(report);
   return (
     <>
+      {overTime && (
+        <Card title={overTime.title}>
+          <Chart label={overTime.title} times={overTime.times} series={[{ label: "allocated", values: overTime.values, tone: "info" }]} step={overTime.step} format={number} />
+        </Card>
+      )}
+      {bars && <ReportBars plot={bars} />}
       <Card title={report.kind === "cost" ? `Cost${report.currency ? ` in ${report.currency}` : ""}` : undefined} aside={report.scope === "own" ? "of your own jobs" : undefined}>
         <div className="scroll-x" tabIndex={0} role="group" aria-label="Rows">
           <table className="plain report-table">
