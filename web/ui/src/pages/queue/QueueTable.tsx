@@ -1,6 +1,7 @@
 import { Command } from "../../components/Command";
 import { ProblemView } from "../../components/Problem";
 import { SortHeader } from "../../components/SortHeader";
+import { SortSelect } from "../../components/SortSelect";
 import { useMedia } from "../../components/useMedia";
 import { useNow } from "../../components/useNow";
 import { VirtualList } from "../../components/VirtualList";
@@ -42,6 +43,7 @@ export function QueueTable({ queue, filter, hasMore = false }: QueueTableProps) 
   return (
     <>
       {queue.error ? <ProblemView error={queue.error} /> : null}
+      {filter.view !== "ended" && <SortSelect columns={columns.filter(({ className }) => className !== "queue-limit")} sort={filter.sort} />}
       <VirtualList
         key={JSON.stringify(filter)}
         label="Jobs"

@@ -3,6 +3,7 @@ import { Badge } from "../../components/Badge";
 import { Empty } from "../../components/Empty";
 import { ProblemView } from "../../components/Problem";
 import { SortHeader } from "../../components/SortHeader";
+import { SortSelect } from "../../components/SortSelect";
 import { VirtualList } from "../../components/VirtualList";
 import { bytes, number } from "../../format/number";
 import { nodeTone } from "../../format/tone";
@@ -33,17 +34,20 @@ export function NodeList({ search, sort, onOpen }: NodeListProps) {
     return nodes.loading ? null : <Empty><p>No node fits.</p></Empty>;
   }
   return (
-    <VirtualList
-      label="Nodes"
-      count={nodes.count}
-      itemAt={nodes.rowAt}
-      keyOf={(node) => `${node.pool}/${node.name}`}
-      rowHeight={36}
-      header={<div className="node-row node-header" role="row">{columns.map((column) => <SortHeader key={column.text} sort={sort} {...column} />)}</div>}
-      row={(node) => <NodeCells node={node} />}
-      onOpen={(node) => onOpen(node.name)}
-      onRange={nodes.onRange}
-    />
+    <>
+      <SortSelect columns={columns} sort={sort} />
+      <VirtualList
+        label="Nodes"
+        count={nodes.count}
+        itemAt={nodes.rowAt}
+        keyOf={(node) => `${node.pool}/${node.name}`}
+        rowHeight={36}
+        header={<div className="node-row node-header" role="row">{columns.map((column) => <SortHeader key={column.text} sort={sort} {...column} />)}</div>}
+        row={(node) => <NodeCells node={node} />}
+        onOpen={(node) => onOpen(node.name)}
+        onRange={nodes.onRange}
+      />
+    </>
   );
 }
 
