@@ -3,6 +3,8 @@ package console_test
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,7 @@ func newSite(t *testing.T, dir, room string) *site {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	config := "state: {dir: " + s.dir + "/state}\nlisten: {socket: " + s.dir + "/state/cox.sock, tcp: 127.0.0.1:0}\nroom: {" + room + ", network: shared}\njobs: {grace: 2s}\ngateway: {listen: none}\n"
+	config := "state: {dir: " + s.dir + "/state}\nlisten: {socket: " + s.dir + "/state/cox.sock, tcp: " + freeAddress(t) + "}\nroom: {" + room + ", network: shared}\njobs: {grace: 2s}\ngateway: {listen: none}\n"
 	if err := os.WriteFile(s.dir+"/cox.yaml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +43,32 @@ func newSite(t *testing.T, dir, room string) *site {
 		}
 	})
 	return s
+}
+
+// freeAddress is one on which the server listens again after a restart.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// do does what a flow asks for.
+func (s *site) do(what string) {
+	s.t.Helper()
+	switch what {
+	case "let the job end":
+		s.write("go", "")
+	case "restart the server and submit the job afterwards":
+		s.cox("down")
+		s.cox("up", "-d", "--config", s.dir+"/cox.yaml")
+		s.cox("submit", "-J", "afterwards", "--", "sleep", "600")
+	default:
+		s.t.Errorf("a flow asks for %q", what)
+	}
 }
 
 func (s *site) command(args ...string) *exec.Cmd {
@@ -105,6 +133,10 @@ func TestFlows(t *testing.T) {
 	flows := exec.CommandContext(t.Context(), "node", "../../web/flows/flows.mjs")
 	flows.Env = append(os.Environ(), "COX_LINK="+s.link(), "COX_DIR="+s.dir, "COX_CANARY="+canary, "COX_CANARY_JOB="+canaryJob, "COX_LONG_JOB="+longJob)
 	flows.Stderr = os.Stderr
+	in, err := flows.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := flows.StdoutPipe()
 	if err == nil {
 		err = flows.Start()
@@ -116,14 +148,17 @@ func TestFlows(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var said struct {
 			Flow, Error string
-			Go          bool
+			Ask         string
 		}
 		if err := json.Unmarshal(lines.Bytes(), &said); err != nil {
 			t.Errorf("%s", lines.Text())
 			continue
 		}
-		if said.Go {
-			s.write("go", "")
+		if said.Ask != "" {
+			s.do(said.Ask)
+			if _, err := io.WriteString(in, "done\n"); err != nil {
+				t.Error(err)
+			}
 			continue
 		}
 		ran++

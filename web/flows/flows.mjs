@@ -1,7 +1,9 @@
 // What people do with the console, in a real browser, one flow after the other. The server of
 // test/console has two nodes, a service "web" with one replica, and a job "long" that holds both nodes.
-// Prints a line of JSON for each flow: {"flow", "error"}.
+// Prints a line of JSON for each flow: {"flow", "error"}; or {"ask"}, which the test answers with a line when it
+// has done it.
 import assert from "node:assert/strict";
+import { createInterface } from "node:readline";
 import { openBrowser, seriousFaults, visit } from "./browser.mjs";
 
 const { COX_LINK: link, COX_DIR: dir, COX_CANARY: canary, COX_CANARY_JOB: canaryJob, COX_LONG_JOB: longJob } = process.env;
@@ -14,6 +16,13 @@ const open = async (path) => {
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => document.querySelector(".loading") === null);
 };
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+/** Has the test do something outside of the browser. */
+const ask = async (what) => {
+  console.log(JSON.stringify({ ask: what }));
+  await answers.next();
+};
+const isLive = (of) => of.locator(".stream-live").waitFor();
 const heading = (pattern) => page.locator("main h1", { hasText: pattern }).waitFor();
 const confirm = (label) => page.getByRole("dialog").getByRole("button", { name: label, exact: true }).click();
 
@@ -65,7 +74,7 @@ const flows = {
     await heading(/RUNNING/);
     await page.getByRole("tab", { name: "Log" }).click();
     await page.getByRole("log").getByText("line 3").waitFor();
-    console.log(JSON.stringify({ go: true })); // the test lets the job end
+    await ask("let the job end");
     await page.getByRole("log").getByText("the last line").waitFor();
     await page.getByRole("searchbox").fill("line 2");
     await page.locator("mark", { hasText: "line 2" }).waitFor();
@@ -102,6 +111,15 @@ const flows = {
     await open("/services");
     await page.getByRole("row", { name: /web.*2\/2/ }).waitFor();
   },
+  "reports are drawn, over time and by row": async () => {
+    await open("/reports?since=1d");
+    await page.getByRole("img", { name: /hours allocated over time/ }).waitFor();
+    const bars = page.getByRole("list", { name: /-hours$/ }).getByRole("img", { name: /asked .*, allocated .*, used / });
+    await bars.first().waitFor();
+    assert.ok((await bars.first().locator("rect").first().boundingBox()).width > 50, "nothing is drawn as asked for");
+    await open("/reports?since=1d&kind=efficiency");
+    await page.getByText("not measured", { exact: true }).waitFor();
+  },
   "keys move through the queue": async () => {
     await open("/queue");
     await page.getByRole("row", { name: /web/ }).first().waitFor();
@@ -134,6 +152,27 @@ const flows = {
     }
     assert.equal(await page.evaluate(() => globalThis.canary), undefined);
   },
+  "two tabs of a browser have one stream": async () => {
+    const second = await page.context().newPage();
+    await Promise.all([open("/queue"), visit(second, `${origin}/`)]);
+    await Promise.all([isLive(page), isLive(second)]);
+    let streams = "";
+    for (let left = 300; left > 0 && streams !== "1"; left--) { // one that was opened anew for other jobs is counted twice for a moment
+      if (streams !== "") await page.waitForTimeout(100);
+      streams = /^cox_watchers (\d+)$/m.exec(await (await page.request.get(`${origin}/metrics`)).text())?.[1];
+    }
+    await second.close();
+    assert.equal(streams, "1");
+  },
+  "a page outlives a restart of the server": async () => {
+    await open("/queue");
+    await isLive(page);
+    await page.evaluate(() => { globalThis.neverLoadedAnew = true; });
+    await Promise.all([ask("restart the server and submit the job afterwards"), page.locator(".stream-lost").waitFor()]);
+    await isLive(page);
+    await page.getByRole("row", { name: /afterwards/ }).waitFor();
+    assert.equal(await page.evaluate(() => globalThis.neverLoadedAnew), true);
+  },
   "no page has a serious fault of accessibility, light or dark": async () => {
     const found = [];
     for (const path of pages) {
@@ -146,7 +185,7 @@ const flows = {
     await page.emulateMedia({ colorScheme: "light" });
     assert.deepEqual(found, []);
   },
-  "each page is readable at 400 pixels": async () => {
+  "each page is readable at 400 pixels, and its lists are sorted there": async () => {
     await page.setViewportSize({ width: 400, height: 800 });
     const wide = [];
     for (const path of pages) {
@@ -154,7 +193,14 @@ const flows = {
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       if (width > 400) wide.push(`${path}: ${width}`);
     }
+    await open("/queue?sort=user");
+    const sort = page.getByLabel("Sort by");
+    assert.equal(await sort.inputValue(), "user");
+    await sort.selectOption({ label: "GPUs ↓" });
+    await page.waitForURL(/sort=-gpus/);
     await page.setViewportSize({ width: 1280, height: 900 });
+    await sort.waitFor({ state: "hidden" });
+    await page.locator('[aria-sort="descending"]', { hasText: "GPUs" }).waitFor();
     assert.deepEqual(wide, []);
   },
   "nothing was refused by the policy, asked of others or thrown": () => assert.deepEqual(faults, []),
