@@ -359,7 +359,8 @@ func (c *chaos) help(ctl *control.Control, v *state.View) {
 	switch {
 	case v.Job.Flags&job.Held != 0:
 		op = control.Hold{Admin: true}
-	case v.Why.Code == reason.DependNever, v.Why.Code == reason.Dependency && strings.HasSuffix(v.Why.Want, ":"+v.Job.ID.String()):
+	case v.Why.Code == reason.DependNever, v.Why.Code == reason.Dependency && strings.HasSuffix(v.Why.Want, ":"+v.Job.ID.String()),
+		v.Why.Code == reason.Wish: // every node was lost under it: it keeps off them for minutes of the wall's clock
 		op = control.Cancel{}
 	default:
 		return

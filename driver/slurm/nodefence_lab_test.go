@@ -49,12 +49,16 @@ func conformFences(t *testing.T, l *lab.Lab, b *bench) {
 		},
 		Silence: func(t *testing.T, _ engine.Engine, node string) func() {
 			l.Kill(t, "slurmd."+node)
-			// What slurmd sent before it was killed may still be taken for an answer.
-			for deadline := time.Now().Add(time.Minute); !strings.Contains(l.Run(t, "sinfo", "--noheader", "--Node", "--nodes="+node, "--format=%t"), "*"); {
-				if time.Now().After(deadline) {
-					t.Fatalf("node %s is never said to be silent", node)
+			// What slurmd sent before it was killed may still be taken for an answer, some time later too.
+			deadline := time.Now().Add(2 * time.Minute)
+			for silent := 0; silent < 4; time.Sleep(time.Second) {
+				if silent++; !strings.Contains(l.Run(t, "sinfo", "--noheader", "--Node", "--nodes="+node, "--format=%t"), "*") {
+					silent = 0
+					l.Run(t, "scontrol", "update", "NodeName="+node, "State=NORESP")
 				}
-				l.Run(t, "scontrol", "update", "NodeName="+node, "State=NORESP")
+				if time.Now().After(deadline) {
+					t.Fatalf("node %s is never said to be silent for long", node)
+				}
 			}
 			return func() { l.Begin(t, "slurmd."+node) }
 		},
