@@ -191,7 +191,7 @@ func TestScreenshots(t *testing.T) {
 		s.cox("submit", s.write(name+".sh", "#!/bin/bash\n#SBATCH -J "+name+" "+ask+"\necho begins\nsleep 900\n"))
 	}
 	waits := s.cox("submit", "--parsable", s.write("large.sh", "#!/bin/bash\n#SBATCH -J foundation -N8 --gpus-per-node=8 -t 1-0\ntrue\n"))
-	s.cox("submit", s.write("small.sh", "#!/bin/bash\n#SBATCH -J sweep --array=1-20 -N1 --gpus-per-node=8 -t 3:00:00\ntrue\n"))
+	s.cox("submit", s.write("small.sh", "#!/bin/bash\n#SBATCH -J sweep --array=1-8 -N1 --gpus-per-node=8 -t 3:00:00\nsleep 900\n"))
 	s.cox("submit", "--wait", "-J", "prepare", "--", "true")
 	s.cox("node", "drain", "v12", "--reason", "fan 3 is loud")
 	draw := exec.CommandContext(t.Context(), "node", "../../web/flows/screenshots.mjs")

@@ -14,7 +14,7 @@ export function RecentChanges({ events }: { events: readonly ChangeEvent[] }) {
     <ul className="overview-list" aria-live="off">
       {events.map((event) => (
         <li key={event.seq}>
-          <Badge tone={toneOf(event)}>{event.state && event.kind === "ended" ? event.state : event.kind}</Badge>
+          <Badge tone={toneOf(event)}>{wordsOf(event)}</Badge>
           <span title={event.message}>
             {event.name && <Link to={addresses.job(event.name)}>{event.name}</Link>} {event.user}
             {event.nodes?.length ? <span className="faint"> {hostList(event.nodes)}</span> : null} <span className="faint">{event.message}</span>
@@ -24,6 +24,14 @@ export function RecentChanges({ events }: { events: readonly ChangeEvent[] }) {
       ))}
     </ul>
   );
+}
+
+const plain: Record<string, string> = { "controller-set": "changed", "controller-gone": "removed" };
+
+/** What happened, in words: "started", "node drained"; of a service or another controller "changed". */
+function wordsOf(event: ChangeEvent): string {
+  if (event.kind === "ended" && event.state) return event.state;
+  return plain[event.kind] ?? event.kind.replaceAll("-", " ");
 }
 
 function toneOf(event: ChangeEvent): Tone {

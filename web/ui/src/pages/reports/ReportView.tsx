@@ -4,9 +4,8 @@ import { Card } from "../../components/Card";
 import { Chart } from "../../components/Chart";
 import { Empty } from "../../components/Empty";
 import { Meter } from "../../components/Meter";
-import { When } from "../../components/When";
 import { number } from "../../format/number";
-import { unix } from "../../format/time";
+import { fullTime, unix } from "../../format/time";
 import { ReportBars } from "./ReportBars";
 import { barPlot, timePlot } from "./reportPlots";
 import { reportColumns, rowName, type ReportColumn, type Row } from "./reportColumns";
@@ -47,7 +46,7 @@ export function ReportView({ report }: { report: Report }) {
           </table>
         </div>
         <p className="card-foot faint">
-          <When at={unix(report.from)} /> to <When at={unix(report.to)} />
+          {fullTime(unix(report.from))} to {fullTime(unix(report.to))}
         </p>
         {report.notes?.map((note, i) => <p className="faint" key={i}>{note}</p>)}
       </Card>
