@@ -97,12 +97,7 @@ func (s *Service) answer(c *transport.Call, in *input) error {
 	if err != nil {
 		return err
 	}
-	end, err := s.turns.takeTurn(c)
-	if err != nil {
-		return err
-	}
-	r, err := s.makeReport(c.Ctx(), q)
-	end()
+	r, err := s.makeInTurn(c, q)
 	if err != nil {
 		return err
 	}
@@ -244,6 +239,16 @@ func boolOrder(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// makeInTurn makes a report once it is the caller's turn, which ends with it whatever happens.
+func (s *Service) makeInTurn(c *transport.Call, q *question) (*report.Report, error) {
+	end, err := s.turns.takeTurn(c)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return s.makeReport(c.Ctx(), q)
 }
 
 // makeReport reads the jobs and counts them.
