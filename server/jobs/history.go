@@ -58,6 +58,9 @@ func (s *Service) listHistory(c *call, in *historyInput) error {
 		limit = min(limit, mostJobs)
 	}
 	p := &page{call: c, table: table{cols: cols, names: names}, arrays: map[job.ID]bool{}}
+	if p.nodes, err = readNodeNames(joinBrackets(in.Nodes)); err != nil {
+		return err
+	}
 	if err := c.queryOneArray(q, in.IDs); err != nil {
 		return err
 	}
@@ -80,6 +83,12 @@ type page struct {
 	json   []byte
 	n      int
 	arrays map[job.ID]bool // of which a task is in json
+	nodes  nodeNames       // that the store's queries do not know
+}
+
+// isWanted reports whether a job that is not of the store's answer is asked for, and the caller may see it.
+func (p *page) isWanted(q *store.Query, v *state.View) bool {
+	return p.call.MaySee(v) && matchesQuery(q, v) && p.nodes.hasOneOf(v)
 }
 
 func (p *page) add(v *state.View) error {
@@ -124,13 +133,15 @@ func (c *call) mergeHistory(q *store.Query, limit int, p *page) (next uint64, er
 	}
 	for more && p.n < limit {
 		var werr error
-		q.Limit = min(limit-p.n, chunk)
+		if q.Limit = min(limit-p.n, chunk); p.nodes.names != nil {
+			q.Limit = chunk // few of them may be wanted
+		}
 		q.Below, err = c.s.cfg.Plane.History(c.Ctx(), *q, func(v *state.View) bool {
 			id := uint64(v.Job.ID)
 			if werr = m.writeDownTo(id); werr != nil || p.n == limit {
 				return false
 			}
-			if _, there := slices.BinarySearch(m.all, id); !there && c.MaySee(v) {
+			if _, there := slices.BinarySearch(m.all, id); !there && c.MaySee(v) && p.nodes.hasOneOf(v) {
 				m.last, werr = id, p.add(v)
 			}
 			return werr == nil && p.n < limit
@@ -178,7 +189,7 @@ func (c *call) historyInMemory(q *store.Query, limit int, p *page) *memory {
 			return false
 		}
 		m.all = append(m.all, id)
-		if c.MaySee(v) && matchesQuery(q, v) {
+		if p.isWanted(q, v) {
 			m.wants = append(m.wants, id)
 		}
 		return true
@@ -213,7 +224,7 @@ func (m *memory) writeDownTo(above uint64) error {
 		id := m.wants[n-1]
 		m.wants = m.wants[:n-1]
 		v, err := m.c.s.cfg.Plane.Job(m.c.Ctx(), job.ID(id))
-		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.MaySee(&v) && matchesQuery(m.maybe, &v)) {
+		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !m.p.isWanted(m.maybe, &v) {
 			continue
 		}
 		if err == nil {
@@ -269,7 +280,7 @@ func (c *call) historyByName(q *store.Query, texts []string, limit int, p *page)
 		if err != nil {
 			return 0, err
 		}
-		if c.MaySee(&v) && matchesQuery(q, &v) {
+		if p.isWanted(q, &v) {
 			if err := p.add(&v); err != nil {
 				return 0, err
 			}

@@ -27,7 +27,7 @@ type SelectQuery struct {
 	QOS        []string `query:"qos"`
 	Names      []string `query:"names" doc:"names that users gave"`
 	States     []string `query:"states" doc:"long or short names; all: those that ended a moment ago too. Left out: live jobs"`
-	Nodes      []string `query:"nodes" doc:"jobs that hold something there; host lists"`
+	Nodes      []string `query:"nodes" doc:"jobs that hold something there, and stored ones that did in their last attempt; host lists"`
 }
 
 func (q *SelectQuery) toSelect() api.Select {

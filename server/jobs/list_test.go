@@ -258,6 +258,46 @@ func TestHistoryPagesAndForms(t *testing.T) {
 	servertest.CheckRefusal(t, "sort", resp, body, 400, fault.Invalid, "ended")
 }
 
+// TestHistoryByNode: stored jobs and those in memory are found by the nodes of their last attempts.
+//
+// Seen to fail with nodes that are read and not looked at.
+func TestHistoryByNode(t *testing.T) {
+	p := servertest.NewPlane()
+	p.Fill(t, 5, "anna", 2001, nil)
+	for id, node := range map[job.ID]string{1: "v1", 2: "v2", 3: "v1", 5: "v2"} {
+		p.Start(id, node)
+	}
+	p.Finish(1, job.Completed, job.ExitCode{})
+	p.Late = 2 // the store has 1 to 3, and memory 3 to 5
+	r := start(t, p, nil)
+	c := r.As(t, "anna")
+	for _, x := range []struct {
+		sel   api.Select
+		limit int
+		want  []job.ID
+	}{
+		{api.Select{Nodes: []string{"v1"}}, 0, []job.ID{3, 1}},
+		{api.Select{Nodes: []string{"v[1-2]"}}, 1, []job.ID{5, 3, 2, 1}},
+		{api.Select{Nodes: []string{"v1", "v2"}}, 3, []job.ID{5, 3, 2, 1}},
+		{api.Select{Nodes: []string{"v2"}, IDs: []string{"3", "4", "5"}}, 0, []job.ID{5}},
+		{api.Select{Nodes: []string{"v9"}}, 0, nil},
+	} {
+		var seen []job.ID
+		for j, err := range c.History(t.Context(), client.HistoryQuery{Select: x.sel, Limit: x.limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, j.ID)
+		}
+		if !slices.Equal(seen, x.want) {
+			t.Errorf("%+v, pages of %d: %v, want %v", x.sel, x.limit, seen, x.want)
+		}
+	}
+	if _, err := c.HistoryPage(t.Context(), client.HistoryQuery{Select: api.Select{Nodes: []string{"v[1-"}}}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("no host list: %v", err)
+	}
+}
+
 // BenchmarkList is 10,000 rows of 12 columns, as squeue asks for them.
 func BenchmarkList(b *testing.B) {
 	p := servertest.NewPlane()

@@ -32,9 +32,38 @@ type selection struct {
 	states     uint32    // bit per job.State
 	flags      job.Flags // CONFIGURING and COMPLETING are asked for as states
 	live       bool      // states leaves out all final ones
-	nodes      map[string]bool
-	pooled     bool // some node is named with its pool
+	nodes      nodeNames
 	narrow     narrow
+}
+
+// nodeNames are names of nodes, with or without their pools. The zero value is of all nodes.
+type nodeNames struct {
+	names  map[string]bool // nil: all
+	pooled bool            // some node is named with its pool
+}
+
+// readNodeNames reads host lists.
+func readNodeNames(lists []string) (nodeNames, error) {
+	if len(lists) == 0 {
+		return nodeNames{}, nil
+	}
+	names, err := hostlist.Expand(strings.Join(lists, ",")) // as one, whose size is bounded
+	if err != nil {
+		return nodeNames{}, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
+	}
+	out := nodeNames{names: make(map[string]bool, len(names))}
+	for _, n := range names {
+		out.names[n] = true
+		out.pooled = out.pooled || strings.Contains(n, "/")
+	}
+	return out, nil
+}
+
+// hasOneOf reports whether the last attempt of a job has, or had, one of the nodes.
+func (n *nodeNames) hasOneOf(v *state.View) bool {
+	return n.names == nil || slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool {
+		return n.names[c.Node] || n.pooled && n.names[fleet.NodeKey{Pool: v.Pool, Name: c.Node}.String()]
+	})
 }
 
 const allStates = 1<<32 - 1
@@ -117,17 +146,8 @@ func selectJobs(s api.Select, views func() []pools.View) (*selection, error) {
 	if err := out.readStates(s.States); err != nil {
 		return nil, err
 	}
-	if len(s.Nodes) == 0 {
-		return out, nil
-	}
-	names, err := hostlist.Expand(strings.Join(s.Nodes, ",")) // as one, whose size is bounded
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
-	}
-	out.nodes = make(map[string]bool, len(names))
-	for _, n := range names {
-		out.nodes[n] = true
-		out.pooled = out.pooled || strings.Contains(n, "/")
+	if out.nodes, err = readNodeNames(s.Nodes); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -205,9 +225,7 @@ func (s *selection) matchesView(v *state.View) bool {
 	}
 	return s.narrow.matchesView(v) && isAmong(s.accounts, sp.Account) && isAmong(s.qos, sp.QOS) && isAmong(s.names, sp.Name) &&
 		(len(s.partitions) == 0 || slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(s.partitions, p) })) &&
-		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool {
-			return s.nodes[c.Node] || s.pooled && s.nodes[fleet.NodeKey{Pool: v.Pool, Name: c.Node}.String()]
-		}))
+		(s.nodes.names == nil || !j.State.Final() && s.nodes.hasOneOf(v))
 }
 
 // matchesState says whether a job is in one of the states that are asked for.
