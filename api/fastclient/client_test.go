@@ -24,8 +24,13 @@ import (
 // serve answers on a socket with net/http, and counts connections.
 func serve(t *testing.T, h http.HandlerFunc) (*fastclient.Client, *atomic.Int32) {
 	t.Helper()
-	at := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", at)
+	return serveOn(t, "unix", filepath.Join(t.TempDir(), "s"), h)
+}
+
+// serveOn is serve on a socket, or over TCP.
+func serveOn(t *testing.T, network, at string, h http.HandlerFunc) (*fastclient.Client, *atomic.Int32) {
+	t.Helper()
+	ln, err := net.Listen(network, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +43,11 @@ func serve(t *testing.T, h http.HandlerFunc) (*fastclient.Client, *atomic.Int32)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(ln) }()
 	t.Cleanup(func() { srv.Close(); <-done })
-	c := fastclient.New(address.Address{Socket: at, URL: "http://cox"})
+	to := address.Address{Socket: at, URL: "http://cox"}
+	if network == "tcp" {
+		to = address.Address{URL: "http://" + ln.Addr().String(), Token: "secret"}
+	}
+	c := fastclient.New(to)
 	t.Cleanup(c.Close)
 	return c, &conns
 }
@@ -238,32 +247,37 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// TestCommandThatDoesNotRead: the end of a command ends a write of input that waits for it.
+// TestCommandThatDoesNotRead: the end of a command ends a write of input that waits for it, on a socket
+// and over TCP.
 //
-// Seen to fail with: a Close that waits for the write.
+// Seen to fail with: a Close that waits for the write, on either.
 func TestCommandThatDoesNotRead(t *testing.T) {
-	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn, rest, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		t.Cleanup(func() { conn.Close() })
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n\r\n")
-		_, _ = rest.ReadByte() // the input is on its way
-		_ = frame.NewWriter(conn).Write(frame.Exit, []byte("{}"))
-	})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := c.Exec("1", []string{"true"}, endless{}, io.Discard, io.Discard)
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+	for network, at := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
+		t.Run(network, func(t *testing.T) {
+			c, _ := serveOn(t, network, at, func(w http.ResponseWriter, _ *http.Request) {
+				conn, rest, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { conn.Close() })
+				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n\r\n")
+				_, _ = rest.ReadByte() // the input is on its way
+				_ = frame.NewWriter(conn).Write(frame.Exit, []byte("{}"))
+			})
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.Exec("1", []string{"true"}, endless{}, io.Discard, io.Discard)
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("it does not end")
+			}
+		})
 	}
 }

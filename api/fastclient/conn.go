@@ -95,10 +95,10 @@ func (s socket) Close() error { return syscall.Close(int(s)) }
 // stopWriting makes a Write that waits return.
 func (s socket) stopWriting() { _ = syscall.Shutdown(int(s), syscall.SHUT_RDWR) }
 
-// writerConn is a connection to which other goroutines may still write when it is closed. These
-// writes fail. Without it they would go to whatever has got the descriptor's number since.
+// writerConn is a socket to which other goroutines may still write when it is closed. These writes
+// fail. Without it they would go to whatever has got the descriptor's number since.
 type writerConn struct {
-	io.ReadWriteCloser
+	socket
 	mu     sync.Mutex // held while a Write or the Close runs
 	closed bool
 }
@@ -110,16 +110,14 @@ func (c *writerConn) Write(p []byte) (int, error) {
 	if c.closed {
 		return 0, net.ErrClosed
 	}
-	return c.ReadWriteCloser.Write(p)
+	return c.socket.Write(p)
 }
 
 // Close ends a Write that waits, too.
 func (c *writerConn) Close() error {
-	if s, ok := c.ReadWriteCloser.(socket); ok {
-		s.stopWriting()
-	}
+	c.stopWriting()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	return c.ReadWriteCloser.Close()
+	return c.socket.Close()
 }

@@ -48,9 +48,10 @@ func (c *Client) execRequest(name string, o *Object, in io.Reader, sizes <-chan 
 	case r.Status != statusSwitching:
 		return job.ExitCode{}, fault.New(fault.Unsupported, "the server at %s does not speak %s", c.addr, frame.Protocol).Advise("update it, or connect without a proxy between")
 	}
-	conn := &writerConn{ReadWriteCloser: c.conn}
-	c.conn = conn
-	w := frame.NewWriter(conn)
+	if s, ok := c.conn.(socket); ok { // what is not a bare descriptor knows its own writers
+		c.conn = &writerConn{socket: s}
+	}
+	w := frame.NewWriter(c.conn)
 	if sizes != nil {
 		go func() {
 			for size := range sizes {
