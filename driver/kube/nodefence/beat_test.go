@@ -93,6 +93,28 @@ func TestTolerationIsSeenBeforeTaint(t *testing.T) {
 	}
 }
 
+// A pod that changes while it gets its toleration is looked at again, and may be gone by then. The other pods' tolerations
+// are as new as before. Seen to fail where the error forgets them.
+func TestTolerationsBesideAPodThatGoes(t *testing.T) {
+	f, s := newOneNode(t)
+	for _, name := range []string{"first", "second"} {
+		s.pods = append(s.pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "others"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+	}
+	s.goes = "second"
+	f.settle = func(context.Context) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changes = append(s.changes, "settle")
+		return nil
+	}
+	if err := f.Fence(t.Context(), "gpu7", engine.NodeFence{Epoch: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"NoSchedule", "tolerates first", "settle", "NoSchedule NoExecute"}; !slices.Equal(s.changes, want) {
+		t.Errorf("changes are %q, want %q", s.changes, want)
+	}
+}
+
 func wantEmpty(t *testing.T, f *Fencer, want bool) {
 	t.Helper()
 	c, err := f.Empty(t.Context(), "gpu7")
@@ -108,6 +130,7 @@ type oneNode struct {
 	lease  coordinationv1.Lease
 	pods   []corev1.Pod
 	onPods func() // called, under the lock, when pods are listed
+	goes   string // pod that ends as it is patched
 
 	changes []string // of the node's taints and of pods, in order
 }
@@ -184,6 +207,11 @@ func (s *oneNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		i := slices.IndexFunc(s.pods, func(o corev1.Pod) bool { return strings.HasSuffix(p, "/namespaces/"+o.Namespace+"/pods/"+o.Name) })
 		if i < 0 {
 			http.NotFound(w, r)
+			return
+		}
+		if s.pods[i].Name == s.goes {
+			s.pods[i].Status.Phase = corev1.PodSucceeded
+			http.Error(w, "the object has been modified", http.StatusConflict)
 			return
 		}
 		if err := json.NewDecoder(r.Body).Decode(&s.pods[i]); err != nil {

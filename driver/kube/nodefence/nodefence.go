@@ -84,6 +84,7 @@ func New(k *cluster.Cluster, file, server string, patience time.Duration) (*Fenc
 
 // Fence closes a node; see engine.NodeFencer.
 func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) error {
+	unseen := false // pods have got tolerations since the last time to see them
 	return f.changeNode(ctx, node, to, func(ctx context.Context, n *corev1.Node, m Mark) (bool, error) {
 		if m.Stands && m.NodeFence == to {
 			return true, nil
@@ -95,10 +96,13 @@ func (f *Fencer) Fence(ctx context.Context, node string, to engine.NodeFence) er
 			}
 			return false, f.setTaints(ctx, n, to, of)
 		}
-		switch spared, err := f.sparePods(ctx, node); {
+		spared, err := f.sparePods(ctx, node)
+		unseen = unseen || spared // some may have, though one that changed meanwhile is an error
+		switch {
 		case err != nil:
 			return false, err
-		case spared: // and look again: others may have come meanwhile
+		case unseen: // and look again: others may have come meanwhile
+			unseen = false
 			return false, f.settle(ctx)
 		}
 		return false, f.setTaints(ctx, n, to, effects)
