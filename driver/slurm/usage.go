@@ -156,10 +156,11 @@ func (q *usageQuestions) askAll(k *controller, by site.Accountant) {
 }
 
 // What running jobs use is asked of all at once, at most so many, and again after Config.LiveUsage, or after so many times as
-// long as the answer took: sstat asks the nodes of each.
+// long as the answer took: sstat asks the nodes of each. Who asks for one attempt waits so long at most.
 const (
 	liveShare    = 10
 	mostLiveJobs = 500
+	liveWithin   = 10 * time.Second
 )
 
 var (
@@ -172,12 +173,14 @@ type liveUsage struct {
 	mu     sync.Mutex
 	of     map[engine.Ref]*sampledUse
 	next   time.Time     // when the cluster is asked again
+	most   int           // jobs in one question, fewer after an answer that did not come in time; 0: mostLiveJobs
 	err    error         // of the last question
 	asking chan struct{} // closed when the answer has come; nil: nobody asks
 }
 
 // sampledUse is what one attempt has used. A step that has ended counts with what was heard of it last.
 type sampledUse struct {
+	asked time.Time // zero: never
 	at    time.Time // zero: nothing was heard
 	steps map[int]rusage.Step
 	peak  int64 // bytes, of all steps at a time
@@ -210,6 +213,8 @@ func (e *Engine) Usage(ctx context.Context, ref engine.Ref) (*rusage.Record, err
 	asking := l.asking
 	l.mu.Unlock()
 	if asking != nil {
+		ctx, cancel := context.WithTimeout(ctx, liveWithin)
+		defer cancel()
 		select {
 		case <-asking:
 		case <-ctx.Done():
@@ -241,7 +246,7 @@ func (e *Engine) runningJobs() (ids map[engine.Ref]uint32, hetero map[engine.Ref
 	return ids, hetero
 }
 
-// askRunning asks for attempts that run, those first of which was heard longest ago, and forgets the others.
+// askRunning asks for attempts that run, those first that were asked for longest ago, and forgets the others.
 func (l *liveUsage) askRunning(k *controller, by site.Sampler, running map[engine.Ref]uint32, pause time.Duration) {
 	l.mu.Lock()
 	next, byID := make(map[engine.Ref]*sampledUse, len(running)), map[uint32]*sampledUse{}
@@ -253,12 +258,18 @@ func (l *liveUsage) askRunning(k *controller, by site.Sampler, running map[engin
 		next[ref], byID[id] = u, u
 	}
 	l.of = next
-	ids := slices.SortedFunc(maps.Keys(byID), func(a, b uint32) int { return cmp.Or(byID[a].at.Compare(byID[b].at), cmp.Compare(a, b)) })
+	ids := slices.SortedFunc(maps.Keys(byID), func(a, b uint32) int {
+		return cmp.Or(byID[a].asked.Compare(byID[b].asked), byID[a].at.Compare(byID[b].at), cmp.Compare(a, b))
+	})
+	most, begun := cmp.Or(l.most, mostLiveJobs), time.Now()
+	ids = ids[:min(len(ids), most)]
+	for _, id := range ids {
+		byID[id].asked = begun
+	}
 	l.mu.Unlock()
 	ctx, cancel := k.callContext()
 	defer cancel()
-	begun := time.Now()
-	all, err := by.UsedNow(ctx, ids[:min(len(ids), mostLiveJobs)])
+	all, err := by.UsedNow(ctx, ids)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -266,6 +277,9 @@ func (l *liveUsage) askRunning(k *controller, by site.Sampler, running map[engin
 		if u := byID[all[i].ID]; u != nil {
 			u.add(now, all[i].Steps)
 		}
+	}
+	if l.most = min(2*most, mostLiveJobs); err != nil && ctx.Err() != nil { // a node that does not answer costs the answers of all
+		l.most = max(len(ids)/2, 1)
 	}
 	l.err, l.next = err, now.Add(max(pause, liveShare*now.Sub(begun)))
 	close(l.asking)

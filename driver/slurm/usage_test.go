@@ -120,10 +120,15 @@ type meter struct {
 	asked [][]uint32
 	says  []site.JobUse
 	err   error
+	hangs bool
 }
 
-func (m *meter) UsedNow(_ context.Context, ids []uint32) ([]site.JobUse, error) {
+func (m *meter) UsedNow(ctx context.Context, ids []uint32) ([]site.JobUse, error) {
 	m.asked = append(m.asked, ids)
+	if m.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return m.says, m.err
 }
 
@@ -182,5 +187,28 @@ func TestLiveUsage(t *testing.T) {
 	e.attempts[ref(6)] = &attempt{id: 6, order: e.attempts[ref(1)].order, report: engine.Report{Phase: engine.Running}}
 	if _, err := e.Usage(t.Context(), ref(6)); fault.KindOf(err) != fault.Unsupported {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLiveUsageWithASilentNode: where an answer does not come in time, fewer jobs are asked for at once, and each has
+// its turn, though nothing is heard of any.
+//
+// Seen to fail with the same jobs in each question: those of which nothing was heard come first.
+func TestLiveUsageWithASilentNode(t *testing.T) {
+	m := &meter{hangs: true}
+	e := &Engine{cfg: Config{Site: m, LiveUsage: time.Hour}, ctx: t.Context(), controller: &controller{ctx: t.Context(), patience: time.Millisecond}, attempts: map[engine.Ref]*attempt{}}
+	for id := range uint32(8) {
+		e.attempts[engine.Ref{Allocation: uint64(id + 1), Attempt: 1}] = &attempt{id: id + 1, order: &order{Job: &job.Job{Spec: &job.Spec{}}}, report: engine.Report{Phase: engine.Running}}
+	}
+	for n := range 6 {
+		m.hangs = n < 4
+		if _, err := e.Usage(t.Context(), engine.Ref{Allocation: 1, Attempt: 1}); (err != nil) != m.hangs {
+			t.Errorf("question %d: %v", n, err)
+		}
+		e.wg.Wait()
+		e.live.next = time.Time{}
+	}
+	if want := [][]uint32{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4}, {5, 6}, {7}, {8}, {1, 2}}; !reflect.DeepEqual(m.asked, want) {
+		t.Errorf("asked for %v, want %v", m.asked, want)
 	}
 }

@@ -210,7 +210,7 @@ func parseCPUTime(text string) (time.Duration, bool) {
 		days, clock = "0", text
 	}
 	n, err := strconv.Atoi(days)
-	if err != nil {
+	if err != nil || n > mostDays { // Slurm prints 213503982334-14:25:51 for what it does not know
 		return 0, false
 	}
 	seconds := float64(n)
@@ -230,6 +230,9 @@ func parseCPUTime(text string) (time.Duration, bool) {
 	}
 	return time.Duration(seconds*1000+0.5) * time.Millisecond, true
 }
+
+// mostDays is more CPU time than a task has: a century.
+const mostDays = 36500
 
 // parseSize reads Slurm's amount of bytes: 1234K, 1.50M; false: it is empty.
 func parseSize(text string) (int64, bool) {

@@ -70,7 +70,7 @@ func TestUsedIsRead(t *testing.T) {
 //
 // Seen to fail with the use of one task.
 func TestUsedNowIsRead(t *testing.T) {
-	got, err := parseUsedNow("7.extern|1|00:00:00|0\n7.batch|1|00:01:02.500|4096K\n7.0|4|1-00:00:10|1.50G\n9.interactive|1|00:00:01|1M\n9.12+0|1||\n")
+	got, err := parseUsedNow("7.extern|1|00:00:00|0\n7.batch|1|00:01:02.500|4096K\n7.0|4|1-00:00:10|1.50G\n9.interactive|1|00:00:01|1M\n9.12+0|1||\n9.13|1|213503982334-14:25:51|16.00E\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,12 +81,14 @@ func TestUsedNowIsRead(t *testing.T) {
 			rows = append(rows, fmt.Sprintf("%d.%d %d %s %d", j.ID, s.Step.Step, s.Running, s.Sum.CPUTime(), s.Sum.Now))
 		}
 	}
-	want := []string{fmt.Sprintf("7.%d 1 0s 0", engine.ExternStep), fmt.Sprintf("7.%d 1 1m2.5s 4194304", engine.BatchStep), "7.0 4 96h0m40s 6442450944", "9.12 1 0s 0"}
+	want := []string{fmt.Sprintf("7.%d 1 0s 0", engine.ExternStep), fmt.Sprintf("7.%d 1 1m2.5s 4194304", engine.BatchStep), "7.0 4 96h0m40s 6442450944", "9.12 1 0s 0", "9.13 1 0s 0"}
 	if !slices.Equal(rows, want) {
 		t.Errorf("%q, want %q", rows, want)
 	}
-	if last := got[1].Steps[0].Sum; last.Known != 0 {
-		t.Errorf("of a step that was not measured: %+v", last)
+	for i := range got[1].Steps {
+		if use := got[1].Steps[i].Sum; use.Known != 0 {
+			t.Errorf("of a step that was not measured: %+v", use)
+		}
 	}
 	if _, err := parseUsedNow("slurmctld is busy\n"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)
