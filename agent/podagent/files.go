@@ -94,11 +94,10 @@ func (m *member) filesUnpacked(err error) {
 	if m.own.isGone() {
 		return
 	}
-	if err == nil {
+	if m.own.noFiles = err != nil; err == nil {
 		err = m.beginAttempt()
 	}
 	if err != nil {
-		m.own.noFiles = true
 		m.own.markLost(fmt.Sprintf("%s: the working directory %s: %s", m.name, m.plan.Upload.Dir, Message(err)))
 	}
 }
