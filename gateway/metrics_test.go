@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +48,8 @@ func TestLatencyIsPosted(t *testing.T) {
 	w := startGateway(t, gateway.Config{Limits: gateway.Limits{Hold: 200 * time.Millisecond}})
 	const wait = 30 * time.Millisecond
 	release := make(chan struct{})
+	end := sync.OnceFunc(func() { close(release) })
+	defer end() // else a failed test waits for the replica's end
 	w.routes(chat(handled(t, "1.1", func(w http.ResponseWriter, _ *http.Request) {
 		<-time.After(wait) // it is what is measured
 		w.WriteHeader(http.StatusOK)
@@ -72,7 +75,7 @@ func TestLatencyIsPosted(t *testing.T) {
 		}
 		return answers == 1 && s.InFlight["1.1"] == 1
 	})
-	close(release)
+	end()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
