@@ -17,6 +17,11 @@ export function number(count: number): string {
   return grouped.format(count);
 }
 
+/** A number a second, exact enough to see that it is not zero: "0.02", "1.5". */
+export function smallRate(perSecond: number): string {
+  return perSecond > 0 && perSecond < 0.1 ? perSecond.toFixed(2) : number(perSecond);
+}
+
 /** "1 node", "8 nodes", "2 processes". */
 export function count(n: number, noun: string): string {
   return `${number(n)} ${n === 1 ? noun : /(s|x|ch|sh)$/.test(noun) ? `${noun}es` : `${noun}s`}`;

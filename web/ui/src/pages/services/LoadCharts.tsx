@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import type { Service } from "../../api/types";
 import { Card } from "../../components/Card";
 import { Chart, type Series } from "../../components/Chart";
-import { count, number } from "../../format/number";
+import { count, number, smallRate } from "../../format/number";
 import { shortWait } from "../../format/time";
 
 const most = 1200; // points: an hour
@@ -23,11 +23,6 @@ export function LoadCharts({ service }: { service: Service }) {
       <Card title="In flight, and held until a replica is ready" aside={`${number(load.in_flight)}, ${number(load.held)}`}><Chart label="Requests in flight and held" times={points.times} series={points.flight} /></Card>
     </div>
   );
-}
-
-/** Exact enough to see that it is not zero. */
-function smallRate(perSecond: number): string {
-  return perSecond > 0 && perSecond < 0.1 ? perSecond.toFixed(2) : number(perSecond);
 }
 
 type Load = NonNullable<Service["load"]>;

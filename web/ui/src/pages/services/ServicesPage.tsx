@@ -8,8 +8,9 @@ import { Empty } from "../../components/Empty";
 import { Page } from "../../components/Page";
 import { ProblemView } from "../../components/Problem";
 import { SortHeader } from "../../components/SortHeader";
+import { SortSelect } from "../../components/SortSelect";
 import { VirtualList } from "../../components/VirtualList";
-import { count, number } from "../../format/number";
+import { count, number, smallRate } from "../../format/number";
 import { shortWait } from "../../format/time";
 import { serviceTone } from "../../format/tone";
 import { addresses } from "../../router/addresses";
@@ -36,6 +37,7 @@ function ServiceListPage() {
   return (
     <Page title="Services" aside={<ServiceFilter filter={filter} />}>
       {services.error ? <ProblemView error={services.error} /> : null}
+      {services.count > 0 && <SortSelect columns={columns} sort={filter.sort} />}
       {services.count > 0 && <ServiceList services={services} filter={filter} />}
       {services.count === 0 && !services.loading && !services.error && (filter.match || filter.states ? <Empty><p>No service fits the filter.</p></Empty> : <NoService />)}
       <p className="card-foot">{services.count > 0 && <span className="faint">{count(services.count, "service")} </span>}<Command text="cox service list" /></p>
@@ -100,7 +102,7 @@ function ServiceList({ services, filter }: { services: PagedList<Service>; filte
           <span role="gridcell" className="number service-wide">{service.revision}</span>
           <span role="gridcell" className="number service-wide">{service.load ? number(service.load.requests_per_second) : "unknown"}</span>
           <span role="gridcell" className="number service-wide">{service.load?.latency ? shortWait(service.load.latency.p95) : "unknown"}</span>
-          <span role="gridcell" className="number service-wide">{service.load ? number(service.load.failed_per_second) : "unknown"}</span>
+          <span role="gridcell" className="number service-wide">{service.load ? smallRate(service.load.failed_per_second) : "unknown"}</span>
           <span role="gridcell" className="service-wide">{service.owner}</span>
           <span role="gridcell" className="service-wide soft">{service.state === "ready" ? service.url || service.host : (service.reasons?.[0] ?? service.url)}</span>
         </div>
