@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // foreteller is an engine whose scheduler says when it would start a job, or is slow to do so.
@@ -132,6 +133,9 @@ func TestForecastNamesNodes(t *testing.T) {
 		b.begun(v.Job.ID)
 	}
 	one, two := b.submit(whole(30*time.Minute)), b.submit(func() *job.Spec { s := gang(2, 8); s.TimeLimit = time.Hour; return s }())
+	for _, id := range []job.ID{one, two} { // before, a forecast does not know them
+		b.until(id, "looked at", func(v state.View) bool { return v.Why.Code != reason.None })
+	}
 	f, err := b.ctl.Forecast(t.Context())
 	if err != nil {
 		t.Fatal(err)
