@@ -16,7 +16,7 @@ import (
 
 // Limit is how long a command of a test may run. It ends what hangs: no test is meant to come near it,
 // also on a machine under load.
-const Limit = 2 * time.Minute
+const Limit = 4 * time.Minute
 
 // pipeLimit is how long a process that the command left behind may hold the command's output open.
 const pipeLimit = 30 * time.Second
