@@ -155,3 +155,18 @@ func TestResolvedArray(t *testing.T) {
 		t.Errorf("asked %s, want %s", got, want)
 	}
 }
+
+// TestWaitForNodes: scontrol wait_job stays while a job waits and while its nodes are made ready.
+func TestWaitForNodes(t *testing.T) {
+	s := slurmcmdtest.New(t)
+	answers := []map[string]any{{"state": "PENDING"}, {"state": "RUNNING", "flags": []string{"CONFIGURING"}}, {"state": "RUNNING"}}
+	asked := 0
+	s.Answer["GET /v1/jobs/7"] = slurmcmdtest.Func(func(string) any {
+		asked++
+		return answers[min(asked, len(answers))-1]
+	})
+	got := s.Run(scontrol.Main, "", "wait_job", "7")
+	if want := (slurmcmdtest.Result{Err: "scontrol: Nodes are ready for job 7\n"}); got != want || asked != len(answers) {
+		t.Errorf("after %d answers: %+v", asked, got)
+	}
+}

@@ -2,6 +2,7 @@ package scontrol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,8 +199,7 @@ func (s *command) pingServer(_ []string) error {
 // waitPoll is how often a job that waits is looked at.
 const waitPoll = 50 * time.Millisecond
 
-// waitJob stays until a job's allocation is ready. Nodes here are ready when the job
-// starts.
+// waitJob stays until a job's allocation is ready: until the job runs and is no longer CONFIGURING.
 func (s *command) waitJob(args []string) error {
 	if len(args) == 0 {
 		return plainErrorf("too few arguments for keyword:wait_job")
@@ -216,11 +216,11 @@ func (s *command) waitJob(args []string) error {
 		if err != nil {
 			return err
 		}
-		switch v.Get("state").Text() {
-		case "PENDING":
+		switch state := v.Get("state").Text(); {
+		case state == "PENDING", slices.Contains(v.Get("flags").Texts(), "CONFIGURING"):
 			time.Sleep(waitPoll)
 			continue
-		case "RUNNING", "SUSPENDED":
+		case state == "RUNNING", state == "SUSPENDED":
 			fmt.Fprintf(s.Err, "scontrol: Nodes are ready for job %s\n", args[0])
 			return nil
 		}
