@@ -1,7 +1,9 @@
 package podagent
 
 import (
+	"context"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,30 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
+
+// TestMemberHasEnded: a connection that is refused is told of, but not when it is to a member that was there before.
+func TestMemberHasEnded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	var d net.Dialer
+	_, refused := d.DialContext(t.Context(), "tcp", address)
+	tun := newTunnel(&memberCert{}, 0)
+	defer tun.close()
+	if tun.hasEnded(1, refused) {
+		t.Errorf("never met, and %v means that it has ended", refused)
+	}
+	tun.noteMet(1)
+	if !tun.hasEnded(1, refused) {
+		t.Errorf("met before, and %v does not mean that it has ended", refused)
+	}
+	if tun.hasEnded(1, context.DeadlineExceeded) || tun.hasEnded(2, refused) {
+		t.Error("silence, or another member, counts as the end")
+	}
+}
 
 // TestOutcomeFits: whatever happened, the message is one that a kubelet keeps whole, and
 // what was said of failures is left out last.

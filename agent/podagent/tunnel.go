@@ -37,11 +37,12 @@ type tunnel struct {
 	closed    bool
 	listeners []net.Listener
 	conns     map[net.Conn]bool
+	met       map[int]bool // the members that there was a connection to or from
 	wg        sync.WaitGroup
 }
 
 func newTunnel(b *memberCert, index int) *tunnel {
-	t := &tunnel{memberCert: b, index: index, conns: map[net.Conn]bool{}}
+	t := &tunnel{memberCert: b, index: index, conns: map[net.Conn]bool{}, met: map[int]bool{}}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -152,6 +153,7 @@ func (t *tunnel) greetPeer(c net.Conn) {
 	_ = c.SetDeadline(time.Time{})
 	state := s.ConnectionState()
 	if from, err := t.peerMember(state); err == nil && state.NegotiatedProtocol != "" {
+		t.noteMet(from)
 		t.serve(from, state.NegotiatedProtocol, s)
 	}
 	_ = s.Close()
@@ -168,7 +170,22 @@ func (t *tunnel) dialMember(ctx context.Context, to int, purpose string) (*tls.C
 	}
 	s := c.(*tls.Conn)
 	setKeepalive(s.NetConn())
+	t.noteMet(to)
 	return s, nil
+}
+
+func (t *tunnel) noteMet(member int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.met[member] = true
+}
+
+// hasEnded reports whether an error of a connection says that its member has ended: that nobody listens
+// any longer where the member did.
+func (t *tunnel) hasEnded(member int, err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.met[member] && errors.Is(err, unix.ECONNREFUSED)
 }
 
 // leadToMember carries a local connection to another member.
@@ -177,8 +194,8 @@ func (t *tunnel) leadToMember(c net.Conn, to int, purpose string) {
 		return
 	}
 	s, err := t.dialMember(t.ctx, to, purpose)
-	if err != nil && t.ctx.Err() != nil {
-		return // the attempt is over: nobody waits for the connection
+	if err != nil && (t.ctx.Err() != nil || t.hasEnded(to, err)) {
+		return // the attempt is over, here or there: nobody waits for the connection
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox-pod: connect to %s: %v\n", t.members[to].Name, err)

@@ -156,7 +156,8 @@ func (s *site) try(name string, args ...string) (printed, said string, err error
 	}
 	if err != nil {
 		jobs, _ := s.shell(context.Background(), "sacct", "-X", "-o", "JobID,JobName%40,State%20,ExitCode,Reason%40").CombinedOutput()
-		s.t.Logf("it printed:\n%s\nand said:\n%s\njobs:\n%s", out.String(), errs.String(), jobs)
+		ended, _ := s.command(context.Background(), filepath.Join(binaries, "cox"), "history", "-o", "wide").CombinedOutput()
+		s.t.Logf("it printed:\n%s\nand said:\n%s\njobs:\n%s\nended:\n%s", out.String(), errs.String(), jobs, ended)
 	}
 	return out.String(), errs.String(), err
 }
