@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (s *supervisor) awaitFolders() {
 	}
 	for _, dir := range namedFolders(s.launch) {
 		awaitFolder(func() bool {
-			err := s.user.runAsUser(func() error { return checkDir(dir) })
+			err := s.user.runAsUser(func() error { _, err := os.Stat(dir); return err })
 			return !errors.Is(err, fs.ErrNotExist)
 		})
 	}
@@ -73,7 +74,7 @@ func (s *supervisor) awaitFolders() {
 func namedFolders(l *attempt.Launch) (dirs []string) {
 	_, out, errs := Files(l)
 	for _, f := range []struct{ pattern, name string }{{l.Job.Spec.Output.Stdout, out}, {l.Job.Spec.Output.Stderr, errs}} {
-		if dir := strings.ReplaceAll(filepath.Dir(f.pattern), "%%", ""); f.pattern != "" && expandName(dir, l) != dir {
+		if dir := strings.ReplaceAll(filepath.Dir(f.pattern), "%%", ""); f.pattern != "" && expandName(dir, l) != dir && !slices.Contains(dirs, filepath.Dir(f.name)) {
 			dirs = append(dirs, filepath.Dir(f.name))
 		}
 	}

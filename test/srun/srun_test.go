@@ -140,6 +140,7 @@ func TestSrunOutside(t *testing.T) {
 		"test only":     {"srun --test-only -n2 touch ran; echo $?; ls", "0\nsrun: Job 0 to start at 2026-01-01T00:00:00 using 2 processors on nodes v1 in partition local"},
 		"components":    {"sbatch -Q -W -o o -n1 --mem=50 : -n1 --mem=60 --gpus-per-node=1 --wrap 'srun -l echo a : echo b; env | grep -E \"(MEM|GPUS)_PER_NODE\"' 2>&1; cat o", "0: a\n1: b\nSLURM_GPUS_PER_NODE_HET_GROUP_1=1\nSLURM_MEM_PER_NODE=50\nSLURM_MEM_PER_NODE_HET_GROUP_0=50\nSLURM_MEM_PER_NODE_HET_GROUP_1=60"},
 		"whole nodes":   {"for o in '' -c2 -n1 '-N2 -c1'; do sbatch -Q -W --exclusive $o -o o --wrap 'echo $SLURM_TASKS_PER_NODE'; cat o; done", "1\n1\n2\n2(x2)"},
+		"late folder":   {`j=$(sbatch --parsable -o log/%j/o --wrap 'echo hi'); while [ "$(squeue -h -o %T -j $j)" = PENDING ]; do sleep 0.02; done; mkdir -p log/$j; while [ -n "$(squeue -h -j $j)" ]; do sleep 0.02; done; cat log/$j/o`, "hi"},
 		"immediate":     {"J=$(sbatch --parsable -N4 --exclusive -o /dev/null --wrap 'sleep 100'); srun -Q -I true; echo $?; scancel $J", "1\nsrun: error: Unable to allocate resources: Requested nodes are busy"},
 		"one by one":    {"printf '1\\n2\\n' | while read n; do srun -i none echo got $n; done", "got 1\ngot 2"},
 		"reader gone":   {"srun sh -c 'yes | head -n 100000' | head -n1; echo ${PIPESTATUS[0]}", "0\ny"},
