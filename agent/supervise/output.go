@@ -51,7 +51,7 @@ func Files(l *attempt.Launch) (in, out, errs string) {
 
 // How long the first attempt of a job waits for a folder named after the job, and how often it looks.
 const (
-	folderWait = 10 * time.Second
+	folderWait = 5 * time.Second
 	folderLook = 20 * time.Millisecond
 )
 
