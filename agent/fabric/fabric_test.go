@@ -135,8 +135,8 @@ func TestRanksThatCannotMeet(t *testing.T) {
 	}
 }
 
-// TestARankThatStandsStill: a rank with which nothing moves any more is named; one that is slow has its
-// time anew with each part that moves, up to that of the whole ring.
+// TestARankThatStandsStill: the error names a rank that neither sends nor takes anything. A slow rank gets
+// new time with each part that moves, until the time of the whole ring is over.
 //
 // Seen to fail with: one deadline for all that is measured.
 func TestARankThatStandsStill(t *testing.T) {

@@ -42,9 +42,9 @@ func infinibandPorts(root string) (out []string) {
 // maxAddresses bounds the addresses that a rank tells, and that another one tries.
 const maxAddresses = 8
 
-// ownAddresses are those of the node with a port: of what leads to a network first, the fastest before
-// others, then of pairs and bridges, which have a speed that nobody measured and go with the container
-// that they were made for. The loopback is last: nodes that share a machine have no other in common.
+// ownAddresses are the node's addresses, each with a port. Interfaces that lead to a network come first, the
+// fastest at the top. Pairs and bridges follow: the kernel invents their speed, and they vanish with their
+// container. The loopback is last: nodes that share a machine have no other in common.
 func ownAddresses(port int) []string {
 	type address struct {
 		at          string

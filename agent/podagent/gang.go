@@ -214,7 +214,7 @@ func causeOf(p *memberState) engine.Cause {
 	switch {
 	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped || p.state.Cause == engine.Refused:
 		return p.state.Cause
-	case p.lost && p.index > 0 && !p.state.Refused && !p.noFiles: // one that refused said why before it went
+	case p.lost && p.index > 0 && !p.state.Refused && !p.noFiles: // a member that refused has told why before it ended
 		return engine.Unready
 	}
 	return engine.LaunchFailed

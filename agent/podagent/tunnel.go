@@ -180,8 +180,8 @@ func (t *tunnel) noteMet(member int) {
 	t.met[member] = true
 }
 
-// hasEnded reports whether an error of a connection says that its member has ended: that nobody listens
-// any longer where the member did.
+// hasEnded reports whether err shows that the member has ended: its port refuses the connection, and we
+// have talked to the member before.
 func (t *tunnel) hasEnded(member int, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +195,7 @@ func (t *tunnel) leadToMember(c net.Conn, to int, purpose string) {
 	}
 	s, err := t.dialMember(t.ctx, to, purpose)
 	if err != nil && (t.ctx.Err() != nil || t.hasEnded(to, err)) {
-		return // the attempt is over, here or there: nobody waits for the connection
+		return // the attempt has ended on one of the two sides, so nobody waits for the connection
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox-pod: connect to %s: %v\n", t.members[to].Name, err)

@@ -20,7 +20,7 @@ func (c Census) Add(d Device, idle bool) {
 // DeviceUse is how many devices of a pool are measured, and how many of these are idle.
 type DeviceUse struct{ Measured, Idle int }
 
-// ByPool sums up each pool. A pool of which no device is measured is left out.
+// ByPool returns the sums of each pool. It leaves out pools in which nothing measures a device.
 func (c Census) ByPool() map[string]DeviceUse {
 	out := map[string]DeviceUse{}
 	for d, idle := range c {

@@ -95,17 +95,18 @@ func TestPMIxQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestStepBeforeItsWatchers: srun hears that its step was created before it hears of a watcher, also of
-// one that comes at once. srun reads the words before the step as an answer, and would not know of the
-// watcher.
+// TestStepBeforeItsWatchers: srun hears that its step was created before it hears of any watcher, however
+// early that comes. srun takes the first message for the answer to its request and would miss the watcher.
+//
+// Seen to fail with: no lock of the watch while srun is told.
 func TestStepBeforeItsWatchers(t *testing.T) {
 	n := &Node{watched: make(map[int]*stepWatch)}
 	ours, theirs := net.Pipe()
+	var both sync.WaitGroup
+	defer both.Wait() // after the connections are closed, which ends what still waits
 	defer ours.Close()
 	defer theirs.Close()
 	w := newStepWatch(wire.NewLink(ours), &n.budget)
-	var both sync.WaitGroup
-	defer both.Wait()
 	both.Go(func() {
 		if err := n.watchStep(&step.Info{Step: 1}, w); err != nil {
 			t.Error(err)

@@ -15,7 +15,7 @@ import (
 type launchFault struct {
 	name string
 	err  error    // of Spawn; nil: args are started in place of the task
-	args []string // is held in place of the task; nil: one that hangs
+	args []string // the program that runs in the task's place; nil: one that hangs
 	say  string   // what srun says
 }
 

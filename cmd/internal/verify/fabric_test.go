@@ -70,8 +70,7 @@ true links: the slowest: rank 0 on a1 gets 1.00 GB/s from rank 3 on a4 over eth0
 	}
 }
 
-// TestMendsATrouble: what helps when ranks cannot connect is another thing than what helps when nothing
-// moves between them any more.
+// TestMendsATrouble: ranks that cannot connect need another remedy than ranks whose connections stall.
 func TestMendsATrouble(t *testing.T) {
 	const trouble = `cox-verify trouble rank=1 text="x"` + "\n"
 	for text, want := range map[string]string{trouble: "do firewalls let the nodes connect", measured(2, nil) + trouble: "errors and MTU of their interfaces"} {

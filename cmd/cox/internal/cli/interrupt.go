@@ -33,8 +33,8 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	return ctx, stop
 }
 
-// ReportInterrupted says that a command was interrupted so long after it began, how far it had come, and
-// what is to be done now. The exit code becomes 130.
+// ReportInterrupted tells the user how long the command ran before the signal, how far it came and what to
+// do now. It sets exit code 130.
 func (a *App) ReportInterrupted(began time.Time, how, remedy string) {
 	fmt.Fprintf(a.Err, "cox: interrupted after %s; %s\n  %s\n", printer.Duration(time.Since(began)), printer.CleanLines(how), remedy)
 	a.Code = exitInterrupted
